@@ -98,7 +98,9 @@ class Store(Protocol):
     def line(self, run: str) -> list[Reach]:
         """The run and its ancestors, nearest first, each with the cut and pin through which it is seen (DESIGN 3, a fork is a pointer)."""
 
-    def steps(self, line: Sequence[Reach], *, start: int = 0, end: int = FAR, newest_first: bool = False, limit: int | None = None) -> list[StepRow]:
+    def steps(
+        self, line: Sequence[Reach], *, start: int = 0, end: int = FAR, newest_first: bool = False, limit: int | None = None
+    ) -> list[StepRow]:
         """Live steps (committed, not withdrawn, inside cut and pin) with start <= time < end, in the run's order (time, step)."""
 
     def step_at(self, line: Sequence[Reach], step: str, time: int) -> StepRow | None:
@@ -112,7 +114,7 @@ class Store(Protocol):
         descendant's, an earlier position before a later. Only rows with pos > after."""
 
     def verdict(self, line: Sequence[Reach], address: Address, fingerprint: str) -> CallRow | None:
-        """The verdict (never asked or partial) at an address with a fingerprint: nearest run first, up to each pin, whatever the cut."""
+        """The verdict (answered, refused, fallback, failed; never asked, partial or broken) at an address with a fingerprint: nearest run first, up to each pin, whatever the cut."""
 
     def pure(self, fingerprint: str) -> CallRow | None:
         """The earliest `answered` row of any run whose request was declared pure (`request["pure"]` true in the answered row)."""

@@ -16,7 +16,7 @@ FAR = 2**60
 LIBRARY = "library"
 """The run under which a person's acts on library records outside any run are logged. It has no steps and no lock."""
 
-Status = Literal["asked", "answered", "refused", "fallback", "failed", "partial"]
+Status = Literal["asked", "answered", "refused", "fallback", "failed", "partial", "broken"]
 By = Literal["step", "person", "import"]
 
 
@@ -117,7 +117,8 @@ class CallRow:
     """Something about one call of a model, at an address (run, step, time, purpose, part, sample, attempt).
 
     `asked` is written before the request is sent (so that limits count what was asked), `partial` at least once a second
-    of a stream, then exactly one verdict: answered, refused, fallback or failed. A partial is never an answer.
+    of a stream, then exactly one verdict: answered, refused, fallback or failed; or `broken` when the transport failed (no
+    verdict: the same address is asked again; its usage counts in place of the worst case). A partial is never an answer.
     """
 
     run: str
