@@ -44,9 +44,9 @@ from typing import Any, ClassVar
 
 __all__ = [
     "AddressTwice", "AuthFailed", "EmbeddedFailed", "FabulaError", "Filtered", "FindingsFound", "Held", "InputError",
-    "LanguageUnfit", "LibraryBusy", "LibraryDamaged", "LibraryFull", "LibraryTooNew", "LimitReached", "ModelError", "NotFound",
-    "NotPossible", "Offline", "PromptError", "RateLimited", "RunError", "ServerFailed", "StepFailed", "StoreError", "TimedOut", "TooLarge", "TooLong",
-    "Unreachable", "Unsupported", "WeightsMissing",
+    "LanguageUnfit", "LibraryBusy", "LibraryDamaged", "LibraryFull", "LibraryTooNew", "LimitReached", "ModelError",
+    "NotFound", "NotPossible", "Offline", "PromptError", "RateLimited", "RunError", "ServerFailed", "StepFailed",
+    "StoreError", "TimedOut", "TooLarge", "TooLong", "Unreachable", "Unsupported", "WeightsMissing",
 ]  # fmt: skip
 
 

@@ -65,7 +65,12 @@ class Request:
     def fingerprint(self, model: str) -> str:
         """SHA-256 (first 32 hex digits) of model, messages, schema and sampling."""
         sampling = {name: getattr(self.sampling, name) for name in Sampling.__slots__}
-        body = [model, [[m.role, m.content] for m in self.messages], None if self.schema is None else [self.schema.name, self.schema.body], sampling]
+        body = [
+            model,
+            [[m.role, m.content] for m in self.messages],
+            None if self.schema is None else [self.schema.name, self.schema.body],
+            sampling,
+        ]
         text = json.dumps(body, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
