@@ -1,0 +1,423 @@
+"""An opened run: versioned pieces in memory, and what a person does to them (DESIGN 3)."""
+
+from __future__ import annotations
+
+import asyncio
+import bisect
+import os
+import time as wall_clock
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from fabula.errors import InputError, NotPossible
+from fabula.memory import Memory
+from fabula.models import Model, Usage
+from fabula.runs._context import Context
+from fabula.runs._facts import MODEL_PIECE, SMALL_MODEL_PIECE, Limits, ModelFacts
+from fabula.runs._progress import Listener, Progress, silent
+from fabula.runs._prompts import Prompts
+from fabula.runs._recurrence import Recurrence
+from fabula.store import FAR, Between, FactRow, InboxRow, IntakeRow, LaneRow, PieceRow, RaisedRow, RecordRow, RunRow, StepRow, Store, TakenRow, WithdrawnRow
+from fabula.text import TokenRatio, count_tokens
+
+_PROMPTS = Path(__file__).parent / "prompts"
+_COUNTED = 4_096
+
+
+def create(
+    store: Store,
+    recurrence: Recurrence,
+    premise: Mapping[str, Any],
+    *,
+    title: str = "",
+    run: str | None = None,
+    seed: str | None = None,
+    model: Model | None = None,
+    small_model: Model | None = None,
+) -> str:
+    """A new run; returns its id. Its seed is drawn once, journaled and inherited by forks. Nothing is asked yet."""
+    run, seed = run or os.urandom(6).hex(), seed or os.urandom(8).hex()
+    with store.write(run, "create") as tx:
+        tx.add(RunRow(run, recurrence.kind, title, seed, seed, premise))
+        for lane, (born, ends) in recurrence.lanes(premise).items():
+            if "+" in lane or not lane:
+                raise InputError(f"A lane may not be called {lane!r}.")
+            tx.add(LaneRow(run, lane, born, ends))
+        for (lane, name), value in recurrence.start(premise).items():
+            tx.add(PieceRow(run, lane, name, 0, -1, value))
+        for (lane, name), used in ((MODEL_PIECE, model), (SMALL_MODEL_PIECE, small_model)):
+            if used is not None:
+                tx.add(PieceRow(run, lane, name, 0, -1, facts_of(store, used).as_dict()))
+        tx.add(IntakeRow(run, 0, tx.pos))
+    return run
+
+
+def fork(store: Store, parent: str, cut: int, *, title: str = "", run: str | None = None) -> str:
+    """A pointer: (parent, cut in logical time, pin in the journal). Copies nothing. Its model seed is its own.
+
+    Raises:
+        NotFound: no such parent.
+        InputError: a cut before the beginning.
+    """
+    row = store.run(parent)
+    if cut < 0:
+        raise InputError(f"A fork's cut is a logical time of at least 0, not {cut}.")
+    run = run or os.urandom(6).hex()
+    with store.write(run, "fork") as tx:
+        pin = tx.pos - 1
+        tx.add(replace(row, id=run, title=title or row.title, parent=row.id, cut=cut, pin=pin, model_seed=os.urandom(8).hex(), pos=0))
+        tx.add(IntakeRow(run, cut, tx.pos))
+    return run
+
+
+def facts_of(store: Store, model: Model) -> ModelFacts:
+    """A model's facts, with the token ratio that earlier runs learnt of it."""
+    learnt = store.rows(FactRow, name=f"token_ratio:{model.name}", newest_first=True, limit=1)
+    return ModelFacts.of(model, TokenRatio.from_dict(learnt[0].value).ratio if learnt else None)
+
+
+def leave_input(store: Store, run: str, kind: str, payload: Any) -> int:
+    """What a process that does not hold the run leaves for its holder (a person's edit, a direction). Returns its position."""
+    row = store.run(run)
+    with store.write(row.id, "inbox") as tx:
+        tx.add(InboxRow(row.id, kind, payload, wall_clock.time()))
+        return tx.pos
+
+
+@dataclass(slots=True)
+class _Versions:
+    """The versions of one piece, ascending."""
+
+    versions: list[int]
+    values: list[Any]
+    rows: list[PieceRow]
+
+
+class Run:
+    """An opened run.
+
+    Args:
+        model: None = only to read and to replay; nothing can be asked and the run is not held.
+        memory: None = as for the model.
+        listen: told of progress.
+        limits: what the run may spend in all.
+        partial_seconds: deltas of a stream are journaled at least this often (seconds).
+
+    Raises:
+        NotFound, Held.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        recurrence: Recurrence,
+        run: str,
+        *,
+        model: Model | None = None,
+        small_model: Model | None = None,
+        memory: Memory | None = None,
+        listen: Listener = silent,
+        limits: Limits | None = None,
+        clock: Callable[[], float] = wall_clock.time,
+        partial_seconds: float = 1.0,
+        hold: bool | None = None,
+    ):
+        self.store, self.recurrence, self.memory = store, recurrence, memory
+        self.row = store.run(run)
+        self.id = self.row.id
+        self.holding = (model is not None) if hold is None else hold
+        if self.holding:
+            store.hold(self.id)
+        self.model, self.small_model = model, small_model
+        self.listen, self.limits, self.clock, self.partial_seconds = listen, limits or Limits(), clock, partial_seconds
+        self.line = store.line(self.id)
+        self.lanes: dict[str, tuple[int, int]] = {}
+        for reach in reversed(self.line):
+            self.lanes.update({row.lane: (row.born, row.ends) for row in store.rows(LaneRow, run=reach.run)})
+        self.running: dict[asyncio.Task[StepRow], tuple[tuple[str, ...], int]] = {}
+        self.engine_prompts = Prompts(_PROMPTS, str(self.row.premise.get("language", "en")))
+        self._counts: dict[str, int] = {}
+        self._ratios: dict[str, TokenRatio] = {}
+        self.load()
+        if self.holding:
+            self._note_models()
+            if not recurrence.single:
+                self.take_in()
+
+    def load(self) -> None:
+        """Read the state from the store."""
+        self.next = {lane: born for lane, (born, _) in self.lanes.items()}
+        self._latest = -1 if len(self.line) == 1 else self.line[1].cut - 1
+        for step in self.store.steps(self.line):
+            self._latest = max(self._latest, step.time)
+            for lane in step.step.split("+"):
+                self.next[lane] = max(self.next[lane], step.until)
+        self._pieces: dict[tuple[str, str], _Versions] = defaultdict(lambda: _Versions([], [], []))
+        for piece in self.store.pieces(self.line):
+            self._set(piece)
+
+    def _set(self, row: PieceRow) -> None:
+        held = self._pieces[row.lane, row.name]
+        at = bisect.bisect_right(held.versions, row.version)
+        held.versions.insert(at, row.version)
+        held.values.insert(at, row.value)
+        held.rows.insert(at, row)
+
+    def version(self, lane: str, name: str, version: int) -> tuple[Any, int, int]:
+        """(value, version, position) of a piece as of a version; (None, -1, 0) where there is none."""
+        held = self._pieces.get((lane, name))
+        at = bisect.bisect_right(held.versions, version) if held else 0
+        return (held.values[at - 1], held.versions[at - 1], held.rows[at - 1].pos) if held and at else (None, -1, 0)
+
+    def piece(self, name: str, default: Any = None, *, lane: str | None = None, version: int = FAR) -> Any:
+        """A piece's value, by default the latest."""
+        value, found, _ = self.version(next(iter(self.lanes)) if lane is None else lane, name, version)
+        return value if found >= 0 else default
+
+    def piece_names(self, lane: str | None = None, version: int = FAR) -> list[str]:
+        """Names of the lane's pieces that have a value as of a version, sorted."""
+        lane = next(iter(self.lanes)) if lane is None else lane
+        return sorted(name for (at, name), held in self._pieces.items() if at == lane and held.versions[0] <= version)
+
+    def versions(self, name: str, lane: str | None = None) -> list[PieceRow]:
+        """Every live version of a piece, oldest first."""
+        held = self._pieces.get((next(iter(self.lanes)) if lane is None else lane, name))
+        return list(held.rows) if held else []
+
+    # -- models, counts ------------------------------------------------------------------------------------------------
+
+    def model_for(self, small: bool) -> Model | None:
+        """The model that a question goes to."""
+        return self.small_model if small and self.small_model is not None else self.model
+
+    def _note_models(self) -> None:
+        """A run opened with another model than before: its facts are state, and change at the frontier."""
+        changed: dict[tuple[str, str], Any] = {}
+        for (lane, name), used in ((MODEL_PIECE, self.model), (SMALL_MODEL_PIECE, self.small_model)):
+            held = self.version(lane, name, FAR)[0]
+            if used is None and (self.model is None or not held):
+                continue
+            # the ratio is fixed at the run's start; what is learnt serves later runs
+            if used is None or not held or held.get("name") != used.name:
+                changed[lane, name] = facts_of(self.store, used).as_dict() if used is not None else None
+        if changed:
+            self.edit(changed, kind="model")
+
+    def count(self, text: str, ratio: float) -> int:
+        """Tokens of a text: as `text.count_tokens` counts, times the ratio, rounded up."""
+        known = self._counts.get(text)
+        if known is None:
+            if len(self._counts) >= _COUNTED:
+                self._counts.clear()
+            known = self._counts[text] = count_tokens(text)
+        return int(-(-known * ratio // 1))
+
+    def learn_ratio(self, facts: ModelFacts, estimated: int, usage: Usage) -> None:
+        """Compare our count of a prompt with the server's."""
+        if usage.estimated or usage.prompt_tokens <= 0:
+            return
+        ratio = self._ratios.get(facts.name) or TokenRatio(facts.token_ratio)
+        self._ratios[facts.name] = ratio.learn(round(estimated / facts.token_ratio), usage.prompt_tokens)
+
+    def tell(self, event: Progress) -> None:
+        """Pass an event to the listener."""
+        self.listen(event)
+
+    # -- what a person does ------------------------------------------------------------------------------------------------
+
+    def frontier(self) -> int:
+        """The first logical time that no committed or running step has read."""
+        return max([self._latest, *(time for _, time in self.running.values())]) + 1
+
+    def edit(self, pieces: Mapping[tuple[str, str], Any], *, records: Callable[[int], Sequence[RecordRow]] | None = None, kind: str = "edit") -> int:
+        """A person's change: committed on arrival, in force from the frontier on.
+
+        Args:
+            pieces: (lane, name) → new value.
+            records: called with the logical time that record events of this edit carry; returns them.
+
+        Returns:
+            the position of the edit, for `undo_edit`.
+        """
+        self.writable()
+        version = self.frontier()
+        rows = [PieceRow(self.id, lane, name, version, version - 1, value, "person") for (lane, name), value in sorted(pieces.items())]
+        with self.store.write(self.id, kind) as tx:
+            for row in rows:
+                tx.add(row)
+            for event in records(version - 1) if records is not None else ():
+                tx.add(event)
+            pos = tx.pos
+        for row in rows:
+            self._set(replace(row, pos=pos))
+        return pos
+
+    def undo_edit(self, pos: int) -> int:
+        """Undo a person's edit: it is withdrawn where no step has read it yet, else its pieces get their former values again by a new edit."""
+        self.writable()
+        rows = [r for held in self._pieces.values() for r in held.rows if r.pos == pos and r.by == "person"]
+        events = self.store.rows(RecordRow, run=self.id, pos=pos)
+        if not rows and not events:
+            raise NotPossible(f"There is no edit at position {pos} of run {self.id}.", "Look at the edits with `fabula runs show`.")
+        version = min([*(r.version for r in rows), *(e.time + 1 for e in events)])
+        if version >= self.frontier():
+            with self.store.write(self.id, "undo") as tx:
+                tx.add(WithdrawnRow(pos, self.id, "undone by a person"))
+                at = tx.pos
+            self.load()
+            self._forget()
+            return at
+        former = {}
+        for row in rows:
+            before = [r for r in self._pieces[row.lane, row.name].rows if (r.version, r.pos) < (row.version, row.pos)]
+            former[row.lane, row.name] = before[-1].value if before else None
+        if not former:
+            raise NotPossible("A step has read this change of a memory already.", "Edit the memory again with `fabula memory edit`.")
+        return self.edit(former, kind="undo")
+
+    def withdraw(self, step: str, time: int, why: str, *, carry: bool = True, raise_samples: Mapping[str, int] | None = None) -> list[StepRow]:
+        """Undo a step by appending, and with it every step that it reaches.
+
+        Args:
+            carry: a person's later edits of what the withdrawn steps did not write stay in force (a note, a plan); edits of what they wrote go.
+            raise_samples: purpose → sample from which it counts when this step is made again.
+
+        Raises:
+            NotPossible: the step is an ancestor's (fork instead), or is not there.
+        """
+        self.writable()
+        live = self.store.steps(self.line)
+        gone = self._reached(live, step, time)
+        if not gone:
+            raise NotPossible(f"Run {self.id} has no live step {step} at {time}.")
+        if any(s.run != self.id for s in gone):
+            raise NotPossible("A step of the run that this one was forked from is undone by a fork, not here.", "Use `fabula runs fork RUN --at STEP`.")
+        for task, (lanes, at) in list(self.running.items()):
+            if at > time and any(self.recurrence.reaches(self, own, time, lane, at) for lane in lanes for own in step.split("+")):
+                task.cancel()
+        first = min(s.time for s in gone)
+        wrote = {(r.lane, r.name) for held in self._pieces.values() for r in held.rows if r.by == "step" and any(r.pos == s.pos for s in gone)}
+        late = [r for held in self._pieces.values() for r in held.rows if r.run == self.id and r.by == "person" and r.version > first]
+        events = [e for e in self.store.rows(RecordRow, run=self.id, by="person", time=Between(first, FAR))]
+        targets = sorted({s.pos for s in gone} | ({r.pos for r in late} | {e.pos for e in events} if len(self.lanes) == 1 else set()))
+        with self.store.write(self.id, "withdraw") as tx:
+            for target in targets:
+                tx.add(WithdrawnRow(target, self.id, why))
+            if carry and len(self.lanes) == 1:
+                for row in {(r.lane, r.name): r for r in sorted(late, key=lambda r: (r.version, r.pos)) if (r.lane, r.name) not in wrote}.values():
+                    tx.add(replace(row, version=first, time=first - 1))
+                for event in events:
+                    tx.add(replace(event, time=first - 1))
+            for purpose, base in (raise_samples or {}).items():
+                tx.add(RaisedRow(self.id, step, time, purpose, base))
+        self.load()
+        self._forget()
+        return gone
+
+    def _reached(self, live: Sequence[StepRow], step: str, time: int) -> list[StepRow]:
+        """The step and all that it could have reached, by the rule that makes lanes wait. (What others were seen to read is not
+        enough: done again, the step may come into sight of someone new.)"""
+        first: dict[str, int] = {}
+        for s in live:
+            if (s.step, s.time) == (step, time):
+                first = dict.fromkeys(step.split("+"), time)
+        changed = bool(first)
+        while changed:
+            changed = False
+            for s in live:
+                lanes = s.step.split("+")
+                hit = any(
+                    s.time >= since and (lane == source or (s.time > since and self.recurrence.reaches(self, source, since, lane, s.time)))
+                    for lane in lanes
+                    for source, since in first.items()
+                )
+                for lane in lanes if hit else ():
+                    if s.time < first.get(lane, FAR):
+                        first[lane], changed = s.time, True
+        return [s for s in live if any(s.time >= first.get(lane, FAR) for lane in s.step.split("+"))]
+
+    def regenerate(self, purposes: Sequence[str], base: int | None = None) -> StepRow:
+        """Withdraw the last step and raise the sample of these purposes above all that were journaled (or set it to `base`: swiping
+        back asks nothing). Of an inherited step it is a fork at its time.
+
+        Raises:
+            NotPossible: there is no step, or it is inherited.
+        """
+        last = self.store.steps(self.line, newest_first=True, limit=1)
+        if not last:
+            raise NotPossible("There is no step to make again yet.")
+        step = last[0]
+        raised = {p: self.samples(step, p) if base is None else base for p in purposes}
+        self.withdraw(step.step, step.time, "regenerate", raise_samples=raised)
+        return step
+
+    def samples(self, step: StepRow, purpose: str) -> int:
+        """How many samples of a purpose were journaled at a step of this run."""
+        from fabula.store import CallRow
+
+        top = self.store.greatest(CallRow, "sample", run=step.run, step=step.step, time=step.time, purpose=purpose)
+        return 0 if top is None else top + 1
+
+    def _forget(self) -> None:
+        if self.memory is not None:
+            self.memory.forget()
+
+    # -- what comes from outside ---------------------------------------------------------------------------------------------
+
+    def take_inbox(self) -> int:
+        """Take in what other processes left, at the first logical time beyond everything begun. Returns how many inputs there were."""
+        taken = {row.target for row in self.store.rows(TakenRow, run=self.id)}
+        waiting = [row for row in self.store.rows(InboxRow, run=self.id) if row.pos not in taken]
+        for row in waiting:
+            # the edit first: were the process killed between the two, the input would be taken in twice, which changes nothing
+            self.recurrence.take_input(self, row.kind, row.payload)
+            with self.store.write(self.id, "taken") as tx:
+                tx.add(TakenRow(row.pos, self.id))
+        return len(waiting)
+
+    def take_in(self) -> None:
+        """Several lanes: news from the library enters at one journaled logical time for all (intake)."""
+        latest = self.store.rows(IntakeRow, run=self.id, newest_first=True, limit=1)[0]
+        news = self.store.rows(RecordRow, reach="library", pos=Between(latest.read_at + 1, FAR))
+        if any(row.run != self.id for row in news):
+            with self.store.write(self.id, "intake") as tx:
+                tx.add(IntakeRow(self.id, max(latest.time, self.frontier()), tx.pos))
+
+    def read_at(self, time: int) -> int:
+        """Up to which position a step at `time` sees the library."""
+        if self.recurrence.single:
+            return self.store.position()
+        for reach in self.line:
+            rows = [r for r in self.store.rows(IntakeRow, run=reach.run, time=Between(-1, time), pos=Between(0, reach.pin))]
+            if rows:
+                return max(rows, key=lambda r: (r.time, r.pos)).read_at
+        return self.row.pos
+
+    # -- the engine's own --------------------------------------------------------------------------------------------------------
+
+    def committed(self, ctx: Context, changed: Mapping[tuple[str, str, int], Any], pos: int) -> None:
+        """A step of this run was committed."""
+        for (lane, name, version), value in changed.items():
+            self._set(PieceRow(self.id, lane, name, version, ctx.time, value, pos=pos))
+        for lane in ctx.lanes:
+            self.next[lane] = ctx.until
+        self._latest = max(self._latest, ctx.time)
+
+    def writable(self) -> None:
+        """Raises NotPossible where the run was opened only to read."""
+        if not self.holding:
+            raise NotPossible(f"Run {self.id} was opened to read only.")
+
+    def close(self) -> None:
+        """Keep what was learnt and stop being the holder."""
+        if self._ratios:
+            with self.store.write(self.id, "learnt") as tx:
+                for name, ratio in sorted(self._ratios.items()):
+                    tx.add(FactRow(f"token_ratio:{name}", ratio.to_dict()))
+            self._ratios.clear()
+        if self.holding:
+            self.store.release(self.id)
+            self.holding = False
