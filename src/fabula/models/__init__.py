@@ -6,6 +6,8 @@ Does not know: prompts, memory, the journal, what an answer is for. Importing th
 """
 
 from fabula.models._extract import extract_json, extract_partial, validate
+from fabula.models._learnt import Learnt
+from fabula.models._openai import OpenAIModel
 from fabula.models._port import (
     Answer,
     Event,
@@ -25,33 +27,45 @@ from fabula.models._port import (
     Usage,
     complete,
 )
+from fabula.models._profiles import find_profile
 from fabula.models._scripted import SCRIPTED_PROFILE, Script, Scriptable, Scripted, crude_tokens, prompt_hash, request_language
+from fabula.models._wrappers import Budget, Budgeted, Concurrent, Limits, Retrying, Spent, closing
 
 __all__ = [
     "SCRIPTED_PROFILE",
     "Answer",
+    "Budget",
+    "Budgeted",
+    "Concurrent",
     "Event",
     "Finish",
     "FinishReason",
     "Fitness",
+    "Learnt",
+    "Limits",
     "Message",
     "Model",
     "Note",
+    "OpenAIModel",
     "Profile",
     "Request",
+    "Retrying",
     "Role",
     "Sampling",
     "Schema",
     "Script",
     "Scriptable",
     "Scripted",
+    "Spent",
     "Structured",
     "TextDelta",
     "Usage",
+    "closing",
     "complete",
     "crude_tokens",
     "extract_json",
     "extract_partial",
+    "find_profile",
     "prompt_hash",
     "request_language",
     "validate",

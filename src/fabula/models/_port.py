@@ -157,6 +157,8 @@ class Profile:
     """Money per 1,000,000 prompt tokens."""
     answer_price: float = 0.0
     """Money per 1,000,000 answer tokens."""
+    price_known: bool = False
+    """Whether the two prices are the true ones (a local model's are known to be 0). Unknown prices make a money limit an input error."""
     currency: str = "USD"
     token_ratio: float = 1.0
     """Tokens of this model per token as `text.count_tokens` counts; refined by what servers report."""
