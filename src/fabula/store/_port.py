@@ -111,10 +111,13 @@ class Store(Protocol):
 
     def pieces(self, line: Sequence[Reach], *, after: int = 0) -> list[PieceRow]:
         """Live versions of every piece, sorted so that the last of equal (lane, name, version) counts: an ancestor's before a
-        descendant's, an earlier position before a later. Only rows with pos > after."""
+        descendant's, an earlier position before a later. Only rows with pos > after.
+        """
 
     def verdict(self, line: Sequence[Reach], address: Address, fingerprint: str) -> CallRow | None:
-        """The verdict (answered, refused, fallback, failed; never asked, partial or broken) at an address with a fingerprint: nearest run first, up to each pin, whatever the cut."""
+        """The verdict (answered, refused, fallback, failed; never asked, partial or broken) at an address with a fingerprint: nearest
+        run first, up to each pin, whatever the cut.
+        """
 
     def pure(self, fingerprint: str) -> CallRow | None:
         """The earliest `answered` row of any run whose request was declared pure (`request["pure"]` true in the answered row)."""
@@ -124,7 +127,8 @@ class Store(Protocol):
 
     def usage(self, run: str) -> Mapping[str, float]:
         """Sums over this very run: prompt_tokens, answer_tokens, cached_tokens, cost, calls (asked), refused. An `asked` row without
-        a verdict counts with its worst case."""
+        a verdict counts with its worst case.
+        """
 
     # -- reading: memory -----------------------------------------------------------------------------------------------------
 
@@ -140,7 +144,8 @@ class Store(Protocol):
     ) -> list[RecordRow]:
         """Live record events that a step sees, by position: of its own line with time < min(before, cut) and pos <= pin (only of
         these lanes; None = all); of the library about these entities with pos <= read_at, except what a model wrote on its own
-        line after the cut (a person's word there stays). Only rows with pos > after."""
+        line after the cut (a person's word there stays). Only rows with pos > after.
+        """
 
     def vectors(self, hashes: Sequence[str], model: str) -> dict[str, bytes]:
         """The vectors that are there."""
@@ -162,13 +167,14 @@ class Store(Protocol):
     def erase(self, texts: Iterable[str], why: str) -> Mapping[str, int]:
         """Blank every occurrence of these texts (>= 4 characters) in records, prompts, answers, pieces, outputs, index, and drop their
         vectors; in their place stands `⟨erased HASH⟩`. Cannot be undone; leaves no trace in free pages of the file. Returns how
-        many rows of each kind were changed, and `replays`: how many steps can no longer be replayed."""
+        many rows of each kind were changed, and `replays`: how many steps can no longer be replayed.
+        """
 
     def backup(self, target: Path) -> int:
         """Copy the library while it is in use; returns bytes. Raises InputError if the target exists."""
 
     def check(self) -> list[Finding]:
-        """Look for damage: the file's own check, rows that point to nothing, vectors of the wrong size, index out of step, unknown fields."""
+        """Look for damage: the file's own check, rows that point to nothing, vectors of the wrong size, index out of step."""
 
     def repair(self) -> list[Finding]:
         """Mend what can be mended (after a backup beside the file), and say of each finding what was done."""

@@ -247,7 +247,7 @@ class TakenRow:
 
 @dataclass(frozen=True, slots=True)
 class FactRow:
-    """A fact about the library or the machine, the latest counts: learnt byte limits, token ratios, the embedder in use …"""
+    """A fact about the library or the machine, the latest counts: learnt byte limits, token ratios, the embedder in use."""
 
     name: str
     value: Any
