@@ -205,11 +205,11 @@ class Context:
 
     def revise(self, record: Record, **changes: Any) -> None:
         """Change a record at the commit (a step may not overrule a person; `memory.fold` sees to it)."""
-        self._event(record, "edit", edited(record, by="model", time=self.time, run=self.run.id, **changes))
+        self._event(record, "edit", edited(record, by="model", time=self.time, run=self.run.id, lane=self.lanes[0], recorded=self.wall_now, **changes))
 
     def retract(self, record: Record, why: str) -> None:
         """Take a record out of recall at the commit, e.g. because its passage was edited."""
-        self._event(record, "retract", retracted(record, why, by="model", time=self.time, run=self.run.id))
+        self._event(record, "retract", retracted(record, why, by="model", time=self.time, run=self.run.id, lane=self.lanes[0], recorded=self.wall_now))
 
     def _event(self, record: Record, name: str, row: RecordRow) -> None:
         key = f"{record.id}#{name}"

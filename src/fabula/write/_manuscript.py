@@ -1,0 +1,207 @@
+"""The manuscript: chapters, scenes and passages with stable ids; order and printed label are apart from them (SPEC W5).
+
+Pure functions on the pieces `chapters` and `chapter:ID`; `Novel` turns what they return into one edit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from fabula.errors import InputError, NotFound
+from fabula.runs import Run
+from fabula.write._telling import LANE
+
+Changes = dict[tuple[str, str], Any]
+
+
+@dataclass(frozen=True, slots=True)
+class PassageView:
+    """A passage as it is now."""
+
+    id: str
+    text: str
+    by: str
+    chapter: str
+    scene: str
+
+
+@dataclass(frozen=True, slots=True)
+class SceneView:
+    """A scene: passages without a break between them."""
+
+    id: str
+    passages: tuple[PassageView, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ChapterView:
+    """A chapter in its place. `number` is its place in the order, from 1; `label` is what is printed."""
+
+    id: str
+    number: int
+    label: str
+    title: str
+    scenes: tuple[SceneView, ...]
+
+
+_LABELS = {"en": "Chapter {n}", "zh": "第{n}章", "ja": "第{n}章", "ru": "Глава {n}", "de": "Kapitel {n}", "fr": "Chapitre {n}", "es": "Capítulo {n}", "it": "Capitolo {n}"}
+
+
+def default_label(number: int, language: str) -> str:
+    """What is printed over a chapter that has no label of its own."""
+    return _LABELS.get(language, "{n}").format(n=number)
+
+
+def chapters(run: Run, language: str, version: int | None = None) -> list[ChapterView]:
+    """The whole manuscript in order, as of a version (None = now)."""
+    at: dict[str, Any] = {} if version is None else {"version": version}
+    out = []
+    for number, cid in enumerate(run.piece("chapters", default=[], **at), 1):
+        held = run.piece(f"chapter:{cid}", **at)
+        scenes = tuple(SceneView(s["id"], tuple(_passage(run, p, cid, s["id"], at) for p in s["passages"])) for s in held["scenes"])
+        out.append(ChapterView(cid, number, held.get("label") or default_label(number, language), held.get("title", ""), scenes))
+    return out
+
+
+def _passage(run: Run, passage: str, chapter: str, scene: str, at: Mapping[str, Any]) -> PassageView:
+    held = run.piece(f"text:{passage}", **at)
+    return PassageView(passage, held["text"], held.get("by", "model"), chapter, scene)
+
+
+def raw_chapters(run: Run) -> tuple[list[str], dict[str, dict[str, Any]]]:
+    """Order and chapters as plain values, copied so that they may be changed."""
+    order = list(run.piece("chapters", default=[]))
+    return order, {c: {**run.piece(f"chapter:{c}"), "scenes": [{**s, "passages": list(s["passages"])} for s in run.piece(f"chapter:{c}")["scenes"]]} for c in order}
+
+
+def changes_of(order: Sequence[str], held: Mapping[str, Mapping[str, Any]], before: Sequence[str], old: Mapping[str, Mapping[str, Any]]) -> Changes:
+    """Only what differs. Chapters without a scene go from the order."""
+    order = [c for c in order if any(s["passages"] for s in held[c]["scenes"])]
+    out: Changes = {}
+    if list(order) != list(before):
+        out[LANE, "chapters"] = list(order)
+    for chapter in order:
+        if held[chapter] != old.get(chapter):
+            out[LANE, f"chapter:{chapter}"] = {**held[chapter], "scenes": [s for s in held[chapter]["scenes"] if s["passages"]]}
+    return out
+
+
+def find_scene(held: Mapping[str, Mapping[str, Any]], scene: str) -> tuple[str, int]:
+    """(chapter, index) of a scene. Raises NotFound."""
+    for chapter, value in held.items():
+        for index, one in enumerate(value["scenes"]):
+            if one["id"] == scene:
+                return chapter, index
+    raise NotFound(f"There is no scene {scene}.", "See the scenes with `fabula runs show RUN`.")
+
+
+def find_passage(held: Mapping[str, Mapping[str, Any]], passage: str) -> tuple[str, int, int]:
+    """(chapter, scene index, passage index). Raises NotFound."""
+    for chapter, value in held.items():
+        for index, scene in enumerate(value["scenes"]):
+            if passage in scene["passages"]:
+                return chapter, index, scene["passages"].index(passage)
+    raise NotFound(f"There is no passage {passage}.", "See the passages with `fabula runs show RUN`.")
+
+
+def move_scene(run: Run, scene: str, chapter: str, index: int) -> Changes:
+    """Move a scene to a place in a chapter (its own or another). Raises NotFound, InputError."""
+    order, held = raw_chapters(run)
+    _, old = raw_chapters(run)
+    source, at = find_scene(held, scene)
+    if chapter not in held:
+        raise NotFound(f"There is no chapter {chapter}.")
+    moving = held[source]["scenes"].pop(at)
+    if not 0 <= index <= len(held[chapter]["scenes"]):
+        raise InputError(f"Chapter {chapter} has {len(held[chapter]['scenes'])} scenes; there is no place {index}.")
+    held[chapter]["scenes"].insert(index, moving)
+    return changes_of(order, held, order, old)
+
+
+def split_scene(run: Run, passage: str, scene_id: str) -> Changes:
+    """End a scene before a passage; the rest is a new scene with the id given."""
+    order, held = raw_chapters(run)
+    _, old = raw_chapters(run)
+    chapter, at, index = find_passage(held, passage)
+    if index == 0:
+        raise InputError(f"Passage {passage} begins its scene; there is nothing to split.")
+    scene = held[chapter]["scenes"][at]
+    held[chapter]["scenes"].insert(at + 1, {"id": scene_id, "passages": scene["passages"][index:]})
+    scene["passages"] = scene["passages"][:index]
+    return changes_of(order, held, order, old)
+
+
+def merge_scenes(run: Run, first: str, second: str) -> Changes:
+    """Make one scene of two neighbours; it keeps the first one's id."""
+    order, held = raw_chapters(run)
+    _, old = raw_chapters(run)
+    chapter, at = find_scene(held, first)
+    other, after = find_scene(held, second)
+    if chapter != other or after != at + 1:
+        raise InputError(f"Scenes {first} and {second} are not neighbours in one chapter.", "Move one of them first.")
+    held[chapter]["scenes"][at]["passages"] += held[chapter]["scenes"].pop(after)["passages"]
+    return changes_of(order, held, order, old)
+
+
+def insert_passage(run: Run, passage: str, after: str | None, scene_id: str, chapter_id: str) -> Changes:
+    """Put a passage after another one (None = at the very beginning). An empty manuscript gets its first chapter."""
+    order, held = raw_chapters(run)
+    _, old = raw_chapters(run)
+    if after is not None:
+        chapter, at, index = find_passage(held, after)
+        held[chapter]["scenes"][at]["passages"].insert(index + 1, passage)
+    elif order:
+        held[order[0]]["scenes"][0]["passages"].insert(0, passage)
+    else:
+        order = [chapter_id]
+        held[chapter_id] = {"title": "", "label": "", "scenes": [{"id": scene_id, "passages": [passage]}]}
+        return changes_of(order, held, [], old)
+    return changes_of(order, held, order, old)
+
+
+def remove_passage(run: Run, passage: str) -> Changes:
+    """Take a passage out of the manuscript; its text stays in the journal."""
+    order, held = raw_chapters(run)
+    _, old = raw_chapters(run)
+    chapter, at, index = find_passage(held, passage)
+    held[chapter]["scenes"][at]["passages"].pop(index)
+    changes = changes_of(order, held, order, old)
+    if not any(s["passages"] for s in held[chapter]["scenes"]):
+        changes[LANE, "chapters"] = [c for c in order if c != chapter]
+    return changes
+
+
+def split_chapter(run: Run, scene: str, chapter_id: str) -> Changes:
+    """End a chapter before a scene; the rest is a new chapter with the id given."""
+    order, held = raw_chapters(run)
+    _, old = raw_chapters(run)
+    chapter, at = find_scene(held, scene)
+    if at == 0:
+        raise InputError(f"Scene {scene} begins its chapter; there is nothing to split.")
+    held[chapter_id] = {"title": "", "label": "", "scenes": held[chapter]["scenes"][at:]}
+    held[chapter]["scenes"] = held[chapter]["scenes"][:at]
+    place = order.index(chapter) + 1
+    return changes_of([*order[:place], chapter_id, *order[place:]], held, order, old)
+
+
+def merge_chapters(run: Run, first: str, second: str) -> Changes:
+    """Make one chapter of two neighbours; it keeps the first one's id, label and title."""
+    order, held = raw_chapters(run)
+    _, old = raw_chapters(run)
+    if first not in held or second not in held or order.index(second) != order.index(first) + 1:
+        raise InputError(f"Chapters {first} and {second} are not neighbours.", "Move one of them first.")
+    held[first]["scenes"] += held.pop(second)["scenes"]
+    return changes_of([c for c in order if c != second], held, order, old)
+
+
+def move_chapter(run: Run, chapter: str, index: int) -> Changes:
+    """Move a chapter to a place in the order, from 0."""
+    order, _ = raw_chapters(run)
+    if chapter not in order:
+        raise NotFound(f"There is no chapter {chapter}.")
+    if not 0 <= index < len(order):
+        raise InputError(f"The book has {len(order)} chapters; there is no place {index}.")
+    rest = [c for c in order if c != chapter]
+    return {(LANE, "chapters"): [*rest[:index], chapter, *rest[index:]]}

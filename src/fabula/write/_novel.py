@@ -1,0 +1,394 @@
+"""A novel as a person handles it: start or open it, let it write, and change anything in it (SPEC W3–W6)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+from fabula.errors import InputError, NotFound, NotPossible
+from fabula.formats import Book, Chapter, Scene, keep_current, write_book
+from fabula.memory import Memory, Record, retracted
+from fabula.models import Model
+from fabula.runs import Limits, Listener, Run, advance, create, facts_of, fork, silent
+from fabula.store import RecordRow, StepRow, Store
+from fabula.text import length
+from fabula.write import _manuscript as manuscript
+from fabula.write._check import check_language_fits
+from fabula.write._manuscript import ChapterView, PassageView
+from fabula.write._premise import Premise
+from fabula.write._story import Story
+from fabula.write._telling import LANE
+
+How = Literal["rewrite", "expand", "shorten"]
+
+PROSE = ("passage",)
+"""Purposes whose samples are raised when a passage is made again."""
+
+
+class Novel:
+    """One book: a run of the kind `write`."""
+
+    def __init__(self, run: Run):
+        self.run = run
+        self.premise = Premise.from_dict(run.row.premise)
+
+    # -- start, open, fork -------------------------------------------------------------------------------------------------
+
+    @classmethod
+    def start(
+        cls,
+        store: Store,
+        premise: Premise,
+        *,
+        model: Model,
+        small_model: Model | None = None,
+        memory: Memory | None = None,
+        listen: Listener = silent,
+        limits: Limits | None = None,
+        seed: str | None = None,
+        anyway: bool = False,
+    ) -> Novel:
+        """Begin a book. Nothing is asked yet.
+
+        Raises:
+            InputError: the premise is empty or wrong.
+            LanguageUnfit: the model is marked unfit for the language, unless `anyway`.
+        """
+        premise = premise.checked()
+        if not anyway:
+            check_language_fits(facts_of(store, model), premise.language)
+        run = create(store, Story(), premise.as_dict(), title=premise.title, seed=seed, model=model, small_model=small_model)
+        return cls.open(store, run, model=model, small_model=small_model, memory=memory, listen=listen, limits=limits)
+
+    @classmethod
+    def open(
+        cls,
+        store: Store,
+        run: str,
+        *,
+        model: Model | None = None,
+        small_model: Model | None = None,
+        memory: Memory | None = None,
+        listen: Listener = silent,
+        limits: Limits | None = None,
+        hold: bool | None = None,
+    ) -> Novel:
+        """Open a book to go on (with a model), to edit it (`hold=True`), or to read it.
+
+        Raises:
+            NotFound, Held; NotPossible: the run is not a book.
+        """
+        row = store.run(run)
+        if row.kind != Story.kind:
+            raise NotPossible(f"Run {row.id} is a {row.kind} run, not a book.", f"Open it with `fabula {row.kind}`.")
+        memory = memory or (Memory(store) if model is not None else None)
+        return cls(Run(store, Story(), row.id, model=model, small_model=small_model, memory=memory, listen=listen, limits=limits, hold=hold))
+
+    def fork(self, at: int, title: str = "") -> str:
+        """A new run that shares everything before logical time `at`. Returns its id; open it with `Novel.open`."""
+        return fork(self.run.store, self.run.id, at, title=title)
+
+    def close(self) -> None:
+        """Stop holding the run."""
+        self.run.close()
+
+    # -- what is there ---------------------------------------------------------------------------------------------------------
+
+    @property
+    def id(self) -> str:
+        """The run's id."""
+        return self.run.id
+
+    @property
+    def language(self) -> str:
+        """ISO 639-1."""
+        return self.premise.language
+
+    @property
+    def title(self) -> str:
+        """The book's title, or its premise's first words."""
+        return str(self.run.piece("title") or " ".join(self.premise.premise.split()[:8])[:60] or self.run.id)
+
+    @property
+    def plans(self) -> list[str]:
+        """The candidate plans for the next passage."""
+        return list(self.run.piece("plans", default=[]))
+
+    @property
+    def plan(self) -> Mapping[str, Any] | None:
+        """The chosen plan: text, by, reason; None = not chosen."""
+        held: Mapping[str, Any] | None = self.run.piece("plan")
+        return held
+
+    @property
+    def short_term(self) -> list[str]:
+        """The short-term memory, one sentence each."""
+        return list(self.run.piece("short_term", default=[]))
+
+    @property
+    def finished(self) -> bool:
+        """The last passage is written."""
+        return bool(self.run.piece("ended"))
+
+    @property
+    def length(self) -> int:
+        """Length so far, in the language's unit."""
+        return int(self.run.piece("position")["length"])
+
+    def chapters(self, at: int | None = None) -> list[ChapterView]:
+        """The manuscript in order; `at`: as it was before the step of that logical time."""
+        return manuscript.chapters(self.run, self.language, at)
+
+    def passages(self, at: int | None = None) -> list[PassageView]:
+        """Every passage in order."""
+        return [p for c in self.chapters(at) for s in c.scenes for p in s.passages]
+
+    def passage(self, passage: str) -> PassageView:
+        """One passage. Raises NotFound."""
+        for one in self.passages():
+            if one.id == passage:
+                return one
+        raise NotFound(f"Run {self.id} has no passage {passage}.", "See the passages with `fabula runs show RUN`.")
+
+    def text(self) -> str:
+        """The whole text, passages separated by blank lines."""
+        return "\n\n".join(p.text for p in self.passages())
+
+    def machine_share(self) -> float:
+        """Share of the text (0..1, by length) that stands in passages as a model wrote them."""
+        sizes = [(length(p.text, self.language), p.by == "model") for p in self.passages()]
+        whole = sum(size for size, _ in sizes)
+        return sum(size for size, machine in sizes if machine) / whole if whole else 0.0
+
+    def book(self, *, note: bool = False) -> Book:
+        """The book as `fabula.formats` takes it. `note`: it carries the models' names and the share of machine text (W10)."""
+        said = ""
+        if note:
+            names = sorted({p.value["name"] for p in self.run.versions("model", "") if p.value})
+            said = f"Written with {', '.join(names) or 'no model'}; machine text: {self.machine_share():.0%}. Made with Fabula."
+        chapters = [
+            Chapter(c.id, c.title, c.label, [Scene(s.id, "\n\n".join(p.text for p in s.passages)) for s in c.scenes]) for c in self.chapters()
+        ]
+        return Book(title=self.title, language=self.language, chapters=chapters, identifier=f"fabula:{self.run.line[-1].run}:{self.id}", note=said)
+
+    def export(self, path: Path, *, format: str | None = None, note: bool = False) -> Path:
+        """Write the book to a file: Markdown, EPUB, DOCX or text, by its suffix."""
+        return write_book(self.book(note=note), path, format)
+
+    def keep(self, path: Path) -> None:
+        """Keep a Markdown file current; it is written only when the book changed."""
+        keep_current(self.book(), path)
+
+    # -- driving -------------------------------------------------------------------------------------------------------------------
+
+    async def step(self) -> StepRow | None:
+        """The next step; None where the book is finished."""
+        done = await advance(self.run, steps=1)
+        return done[0] if done else None
+
+    async def write(self, *, steps: int | None = None, stop: Callable[[], bool] = lambda: False) -> list[StepRow]:
+        """Go on alone: for so many steps, or until the book is finished."""
+        return await advance(self.run, steps=steps, stop=stop)
+
+    # -- a person's acts ---------------------------------------------------------------------------------------------------------------
+
+    def choose(self, number: int, text: str | None = None) -> int:
+        """Choose a candidate plan (from 1), revised by `text` where given. Returns the edit's position, as all acts do."""
+        plans = self.plans
+        if not 1 <= number <= len(plans):
+            raise InputError(f"There are {len(plans)} plans; {number} is none of them.", "Choose one of them, or write your own plan.")
+        return self.set_plan(text or plans[number - 1], choice=number)
+
+    def set_plan(self, text: str, choice: int | None = None) -> int:
+        """The person's own plan (or free text, in interactive fiction)."""
+        if not text.strip():
+            raise InputError("The plan is empty.")
+        return self.change(plan={"text": text.strip(), "by": "person", "reason": "", "choice": choice})
+
+    def set_short_term(self, lines: Sequence[str] | str) -> int:
+        """Edit the short-term memory: sentences, or a text with one a line."""
+        kept = lines.splitlines() if isinstance(lines, str) else lines
+        return self.change(short_term=[line.strip().removeprefix("- ").strip() for line in kept if line.strip()])
+
+    def set_note(self, text: str) -> int:
+        """Pin an author's note in every prompt; empty = none."""
+        return self.change(note=text.strip())
+
+    def change(self, **pieces: Any) -> int:
+        """Set pieces of state by name; see `fabula.write._story` for the names. Raises InputError for an unknown one."""
+        known = set(self.run.piece_names(LANE)) | {"bound"}
+        unknown = sorted(set(pieces) - known)
+        if unknown:
+            raise InputError(f"There is no piece of state called {', '.join(unknown)}.", f"There are: {', '.join(sorted(known))}.")
+        return self.run.edit({(LANE, name): value for name, value in pieces.items()})
+
+    def edit_passage(self, passage: str, text: str) -> int:
+        """Change a passage. Its memory is retired at once and derived again by the next step; nothing else changes."""
+        held = self.run.piece(f"text:{passage}")
+        if held is None:
+            raise NotFound(f"Run {self.id} has no passage {passage}.", "See the passages with `fabula runs show RUN`.")
+        if not text.strip():
+            raise InputError("A passage may not be empty.", "Remove it instead.")
+        if text == held["text"]:
+            raise InputError(f"The text of passage {passage} is the same as before.", "Nothing was changed.")
+        position = dict(self.run.piece("position"))
+        position["length"] += length(text, self.language) - length(held["text"], self.language)
+        waiting = sorted({*self.run.piece("rederive", default=[]), passage})
+        changed = {(LANE, f"text:{passage}"): {**held, "text": text, "by": "person"}, (LANE, "position"): position, (LANE, "rederive"): waiting}
+        return self.run.edit(changed, records=self._retire([held.get("record")]))
+
+    def _retire(self, ids: Sequence[str | None]) -> Callable[[int], list[RecordRow]]:
+        """Events that take records out of recall because their passage changed."""
+
+        def events(time: int) -> list[RecordRow]:
+            why = "its passage was edited"
+            return [retracted(Record(id=i, kind="summary", text=""), why, by="person", time=time, run=self.id, lane=LANE) for i in ids if i]
+
+        return events
+
+    def skip_rederive(self) -> int:
+        """Do not derive memory again from edited passages."""
+        return self.change(rederive=[])
+
+    def rewrite(self, passage: str, selection: str | tuple[int, int], direction: str = "", how: How = "rewrite") -> int:
+        """Ask the next step to rewrite, expand or shorten a selection (its text, or its span in characters).
+
+        Raises:
+            InputError: the selection does not occur, or occurs more than once.
+        """
+        text = self.passage(passage).text
+        if isinstance(selection, str):
+            count = text.count(selection) if selection else 0
+            if count != 1:
+                raise InputError(f"The selection occurs {count} times in passage {passage}.", "Select a part that occurs exactly once.")
+            start = text.index(selection)
+            span = (start, start + len(selection))
+        else:
+            span = selection
+        if not 0 <= span[0] < span[1] <= len(text):
+            raise InputError(f"Passage {passage} has {len(text)} characters; {span} is no part of it.")
+        return self.change(task={"do": "rewrite", "passage": passage, "start": span[0], "end": span[1], "direction": direction, "how": how})
+
+    def insert_passage(self, text: str, *, after: str | None) -> str:
+        """Insert a passage of the person's own. Returns its id; its memory is derived by the next step."""
+        if not text.strip():
+            raise InputError("A passage may not be empty.")
+        passage = self._fresh("i")
+        changes = manuscript.insert_passage(self.run, passage, after, f"s{passage}", f"c{passage}")
+        position = dict(self.run.piece("position"))
+        position["length"] += length(text, self.language)
+        position["passages"] += 1
+        ids = [p.id for p in self.passages()]
+        if not ids or after == ids[-1]:
+            chapter = next((c for c in changes.get((LANE, "chapters"), [position["chapter"]])), position["chapter"])
+            position.update(last=passage, chapter=position["chapter"] or chapter)
+        changes |= {(LANE, f"text:{passage}"): {"text": text, "by": "person", "record": ""}, (LANE, "position"): position}
+        changes[LANE, "rederive"] = sorted({*self.run.piece("rederive", default=[]), passage})
+        self.run.edit(changes)
+        return passage
+
+    def remove_passage(self, passage: str) -> int:
+        """Take a passage out of the book; it stays in the journal, and the act can be undone."""
+        ids = [p.id for p in self.passages()]
+        held = self.passage(passage)
+        changes = manuscript.remove_passage(self.run, passage)
+        position = dict(self.run.piece("position"))
+        position["length"] -= length(held.text, self.language)
+        position["passages"] -= 1
+        if position["last"] == passage:
+            rest = [i for i in ids if i != passage]
+            position["last"] = rest[-1] if rest else ""
+        return self.run.edit({**changes, (LANE, "position"): position}, records=self._retire([self.run.piece(f"text:{passage}").get("record")]))
+
+    def move_scene(self, scene: str, chapter: str, index: int) -> int:
+        """Move a scene to a place (from 0) in a chapter."""
+        return self._arrange(manuscript.move_scene(self.run, scene, chapter, index))
+
+    def split_scene(self, before: str) -> int:
+        """Begin a new scene before a passage."""
+        return self._arrange(manuscript.split_scene(self.run, before, self._fresh("s")))
+
+    def merge_scenes(self, first: str, second: str) -> int:
+        """Join two neighbouring scenes."""
+        return self._arrange(manuscript.merge_scenes(self.run, first, second))
+
+    def split_chapter(self, before: str) -> int:
+        """Begin a new chapter before a scene."""
+        return self._arrange(manuscript.split_chapter(self.run, before, self._fresh("c")))
+
+    def merge_chapters(self, first: str, second: str) -> int:
+        """Join two neighbouring chapters."""
+        return self._arrange(manuscript.merge_chapters(self.run, first, second))
+
+    def move_chapter(self, chapter: str, index: int) -> int:
+        """Move a chapter to a place (from 0) in the order; ids and texts stay."""
+        return self._arrange(manuscript.move_chapter(self.run, chapter, index))
+
+    def name_chapter(self, chapter: str, *, title: str | None = None, label: str | None = None) -> int:
+        """Set a chapter's title, or the label that is printed over it."""
+        held = self.run.piece(f"chapter:{chapter}")
+        if held is None:
+            raise NotFound(f"There is no chapter {chapter}.")
+        named = {**held, "title": held["title"] if title is None else title, "label": held["label"] if label is None else label}
+        return self.run.edit({(LANE, f"chapter:{chapter}"): named})
+
+    def _arrange(self, changes: manuscript.Changes) -> int:
+        """Commit a new order; the end of the book may have become another one."""
+        if not changes:
+            raise InputError("That changes nothing.")
+        pos = self.run.edit(changes)
+        ends = self.chapters()[-1]
+        last = ends.scenes[-1].passages[-1].id
+        position = dict(self.run.piece("position"))
+        if (position["last"], position["chapter"]) != (last, ends.id):
+            size = sum(length(p.text, self.language) for s in ends.scenes for p in s.passages)
+            self.run.edit({(LANE, "position"): {**position, "last": last, "chapter": ends.id, "chapter_length": size}})
+        return pos
+
+    def _fresh(self, prefix: str) -> str:
+        """A new id: of the run and the position that the act will have, so that it never comes twice."""
+        return f"{prefix}{self.run.store.position() + 1}"
+
+    # -- going back ----------------------------------------------------------------------------------------------------------------------
+
+    def undo(self) -> StepRow:
+        """Withdraw the last step; what it wrote stays in the journal, and its plan can be chosen anew.
+
+        Raises:
+            NotPossible: nothing is written, or the step is the parent's (fork it instead).
+        """
+        last = self.run.store.steps(self.run.line, newest_first=True, limit=1)
+        if not last:
+            raise NotPossible("There is nothing to undo yet.")
+        return self.back_to(last[0].time)
+
+    def back_to(self, time: int) -> StepRow:
+        """Withdraw the step of a logical time and all after it; a person's edits after it go too. Returns the step withdrawn first."""
+        gone = self.run.withdraw(LANE, time, "undone by a person", carry=False)
+        if self.plan and self.plan.get("by") == "person" and self.plans:
+            self.change(plan=None)
+        return gone[0]
+
+    def regenerate(self) -> StepRow:
+        """Withdraw the last passage so that the next step writes it anew from the same plan."""
+        return self.run.regenerate(PROSE)
+
+    def swipe(self, sample: int) -> StepRow:
+        """Go back to an earlier text of the last passage (sample from 0); making it again asks nothing."""
+        step = self.run.store.steps(self.run.line, newest_first=True, limit=1)
+        if not step or not 0 <= sample < self.run.samples(step[0], PROSE[0]):
+            raise NotPossible(f"The last passage has no text number {sample}.")
+        return self.run.regenerate(PROSE, base=sample)
+
+    def steps(self) -> list[StepRow]:
+        """The live steps in order."""
+        return self.run.store.steps(self.run.line)
+
+    def step_of(self, passage: str) -> StepRow:
+        """The step that wrote a passage. Raises NotFound."""
+        for step in self.steps():
+            if isinstance(step.output, dict) and step.output.get("passage") == passage:
+                return step
+        raise NotFound(f"No step of run {self.id} wrote passage {passage}.", "It may be your own.")
+

@@ -1,0 +1,379 @@
+"""The step of RecurrentGPT (SPEC W1): plan, recall, passage, book-keeping, one commit.
+
+    plan      the person's, or chosen and revised by the simulated author (W4)
+    recall    the long-term memories that the plan retrieves (W2)
+    passage   streamed prose; for small models a call per sentence of the plan
+    books     summary, short-term memory made anew with the reason, three candidate plans
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from fabula.memory import Record
+from fabula.models import Message
+from fabula.runs import Memo, Rendered
+from fabula.text import best_quote, find_quote, length, sentences
+from fabula.write._prose import both, check_language, check_prose, passage_of
+from fabula.write._telling import Place, Telling, answer_tokens, joined, limited, plan_beats, unit_name
+
+MOST_MEMORIES = 8
+MOST_SHORT_TERM = 20
+"""Sentences (W1: 10–20)."""
+_SMALL_SHORT_TERM = 14
+_MOST_CONTINUATIONS = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Books:
+    """What the book-keeping after a passage yields."""
+
+    summary: str
+    reason: str
+    short_term: tuple[str, ...]
+    plans: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The plan that a passage follows."""
+
+    text: str
+    by: str
+    """person or author."""
+    reason: str = ""
+    choice: int | None = None
+    """Number of the candidate that it was made from, from 1."""
+
+    def as_dict(self) -> dict[str, Any]:
+        """As journaled."""
+        return {"text": self.text, "by": self.by, "reason": self.reason, "choice": self.choice}
+
+
+async def passage_step(t: Telling) -> dict[str, Any]:
+    """One passage. Returns the step's output."""
+    place = t.place()
+    plan = await choose_plan(t, place)
+    memos = await recall(t, plan.text)
+    if t.premise.single_call:
+        text, books = await single_call(t, place, plan, memos)
+    else:
+        text = await (beats if t.small else prose)(t, place, plan, memos)
+        books = await keep_books(t, place, plan, text)
+    passage = f"p{t.ctx.time}"
+    settle(t, place, passage, text, books)
+    return {
+        "kind": "passage",
+        "passage": passage,
+        "chapter": place.chapter,
+        "place": place.kind,
+        "plan": plan.as_dict(),
+        "memories": [m.id for m in memos],
+        "length": length(text, t.language),
+        "memory_reason": books.reason,
+    }
+
+
+# -- the plan ----------------------------------------------------------------------------------------------------------------
+
+
+async def choose_plan(t: Telling, place: Place) -> Plan:
+    """The person's plan where there is one; else the simulated author picks one of the candidates and revises it."""
+    held = t.ctx.piece("plan")
+    if held:
+        return Plan(held["text"], held.get("by", "person"), held.get("reason", ""), held.get("choice"))
+    candidates: list[str] = list(t.ctx.piece("plans", default=[]))
+    outline = t.ctx.piece(f"outline:{place.outline}") if place.outline is not None else None
+    if outline and place.new_chapter:
+        return Plan(outline["plan"], "outline", outline["title"])
+    if not candidates:
+        return Plan(t.premise.premise, "premise")
+    shown = [t.fit(c, "plan") for c in candidates]
+    check = check_language(t.language, "reason") if t.small else check_language(t.language, "reason", "plan")
+    if t.small:
+        prompt = t.tail("author-small", plans=shown, last=t.fit(t.last_text(), "last", keep="end"), place=place.kind, language_name=t.premise.language_name())
+        draw = t.ctx.random("author").randint(1, len(candidates))
+        reply = await t.ctx.ask("author", prompt, check=check, small=True, fallback=lambda refusals: f'{{"reason": "drawn by lot", "choice": {draw}}}')
+        index = min(int(reply.value["choice"]), len(candidates)) - 1
+        return Plan(candidates[index], "author", reply.value["reason"], index + 1)
+    tail = t.tail(
+        "author",
+        plans=shown,
+        note=t.note(),
+        place=place.kind,
+        ending=t.ending(),
+        language_name=t.premise.language_name(),
+        reader=t.premise.reader,
+    )
+    reply = await t.ctx.ask("author", joined(t.context(), tail), check=check)
+    index = min(int(reply.value["choice"]), len(candidates))
+    return Plan(reply.value["plan"], "author", reply.value["reason"], index)
+
+
+async def recall(t: Telling, plan: str) -> list[Memo]:
+    """What the plan retrieves, the summary of the last passage apart (its text is in the prompt)."""
+    last = t.position["last"]
+    held = t.ctx.piece(f"text:{last}", rests=False) if last else None
+    exclude = frozenset({held["record"]}) if held and held.get("record") else frozenset()
+    return await t.ctx.recall(plan, part="plan", limit=4 if t.small else MOST_MEMORIES, budget=t.memories_budget(), exclude=exclude)
+
+
+# -- the passage ---------------------------------------------------------------------------------------------------------------
+
+
+def passage_prompt(t: Telling, place: Place, plan: Plan, memos: Sequence[Memo]) -> Rendered:
+    """The prompt of a novel's step: everything that the model sees before it writes a passage."""
+    tail = t.tail(
+        "passage",
+        memories=t.memories(memos),
+        plan=t.fit(plan.text, "plan"),
+        note=t.note(),
+        low=place.low,
+        high=place.high,
+        unit=unit_name(t.language),
+        place=place.kind,
+        ending=t.ending(),
+        play=t.play,
+    )
+    return limited(joined(t.context(), tail), min(t.passage_tokens, answer_tokens(place.high, t.language, t.facts.token_ratio)))
+
+
+async def prose(t: Telling, place: Place, plan: Plan, memos: Sequence[Memo]) -> str:
+    """A passage in one call, continued where it falls short. What is kept is the finished part of what the model wrote."""
+    prompt = passage_prompt(t, place, plan, memos)
+    earlier = t.recent_texts()
+    reply = await t.ctx.stream("passage", prompt, check=check_prose(t.language, earlier, max(1, place.low // 4)))
+    text = passage_of(reply.text, t.language)
+    for number in range(1, _MOST_CONTINUATIONS + 1):
+        short = place.low - length(text, t.language)
+        if short <= place.low // 5:
+            break
+        tail = t.tail("more", low=short, unit=unit_name(t.language))
+        more = limited(joined(prompt, tail, middle=[Message("assistant", text)]), min(t.passage_tokens, answer_tokens(short * 2, t.language, t.facts.token_ratio)))
+        check = check_prose(t.language, [*earlier, text], 1)
+        added = await t.ctx.stream("passage", more, part=f"more-{number}", check=check, tries=2, fallback=lambda refusals: "-")
+        if added.fell_back:
+            break
+        text = f"{text}\n\n{passage_of(added.text, t.language)}"
+    return text
+
+
+async def beats(t: Telling, place: Place, plan: Plan, memos: Sequence[Memo]) -> str:
+    """A passage for small models: one call for each sentence of the plan (research/local-model.md, 7)."""
+    steps = plan_beats(plan.text, t.language)
+    low, high = max(1, place.low // len(steps)), max(2, place.high // len(steps))
+    earlier, parts = t.recent_texts(), list[str]()
+    context = t.context()
+    for number, beat in enumerate(steps, 1):
+        so_far = "\n\n".join(parts)
+        tail = t.tail(
+            "beat",
+            memories=t.memories(memos) if number == 1 else [],
+            plan=t.fit(plan.text, "plan"),
+            beat=beat,
+            so_far=t.fit(so_far, "plan", keep="end"),
+            note=t.note(),
+            low=low,
+            high=high,
+            unit=unit_name(t.language),
+            place=place.kind if place.kind != "last" or number == len(steps) else "landing",
+            ending=t.ending(),
+            language_name=t.premise.language_name(),
+        )
+        prompt = limited(joined(context, tail), min(t.passage_tokens, answer_tokens(high, t.language, t.facts.token_ratio)))
+        check = check_prose(t.language, [*earlier, *parts], max(1, low // 4))
+        last_chance = number == len(steps) and not parts
+        reply = await t.ctx.stream("passage", prompt, part=f"beat-{number}", check=check, tries=4, fallback=None if last_chance else lambda refusals: "-")
+        if not reply.fell_back:
+            parts.append(passage_of(reply.text, t.language))
+    return "\n\n".join(parts)
+
+
+async def single_call(t: Telling, place: Place, plan: Plan, memos: Sequence[Memo]) -> tuple[str, Books]:
+    """Passage and book-keeping in one structured answer, as the paper has it."""
+    tail = t.tail(
+        "single",
+        memories=t.memories(memos),
+        plan=t.fit(plan.text, "plan"),
+        note=t.note(),
+        low=place.low,
+        high=place.high,
+        unit=unit_name(t.language),
+        place=place.kind,
+        ending=t.ending(),
+        play=t.play,
+        language_name=t.premise.language_name(),
+        plan_sentences=t.plan_sentences(),
+    )
+    prompt = limited(joined(t.context(), tail), t.passage_tokens + t.book_tokens)
+    inside = check_prose(t.language, t.recent_texts(), max(1, place.low // 4))
+
+    def check_passage(raw: str, finish: str) -> str | None:
+        from fabula.models import extract_json
+
+        value = extract_json(raw)
+        return inside(str(value["passage"]), "stop") if isinstance(value, dict) else "invalid: there is no complete JSON object in it"
+
+    check = both(check_passage, check_language(t.language, "summary", "short_term", "plans"), check_plans)
+    reply = await t.ctx.ask("passage", prompt, check=check)
+    value = reply.value
+    return passage_of(value["passage"], t.language), books_of(value)
+
+
+# -- the books --------------------------------------------------------------------------------------------------------------------
+
+
+async def keep_books(t: Telling, place: Place, plan: Plan, text: str) -> Books:
+    """Summary, short-term memory and plans, after the passage."""
+    return await (small_books if t.small else whole_books)(t, place, plan, text)
+
+
+async def whole_books(t: Telling, place: Place, plan: Plan, text: str) -> Books:
+    """One structured call on the same prompt prefix."""
+    tail = t.tail(
+        "book",
+        language_name=t.premise.language_name(),
+        play=t.play,
+        place=place.kind,
+        ending=t.ending(),
+        plan_sentences=t.plan_sentences(),
+    )
+    asked = Message("user", t.fit(plan.text, "plan"))
+    prompt = limited(joined(t.context(), tail, middle=[asked, Message("assistant", text)]), t.book_tokens)
+    check = both(check_language(t.language, "summary", "short_term", "plans"), check_plans)
+    reply = await t.ctx.ask("books", prompt, check=check)
+    return books_of(reply.value)
+
+
+def books_of(value: Mapping[str, Any]) -> Books:
+    """A structured answer as books: empty and doubled sentences go, the latest twenty stay."""
+    lines = list(dict.fromkeys(s.strip() for s in value["short_term"] if s.strip()))[-MOST_SHORT_TERM:]
+    return Books(value["summary"].strip(), value["reason"].strip(), tuple(lines), tuple(p.strip() for p in value["plans"]))
+
+
+def check_plans(raw: str, finish: str) -> str | None:
+    """Three plans must be three."""
+    from fabula.models import extract_json
+
+    value = extract_json(raw)
+    if not isinstance(value, dict) or not isinstance(value.get("plans"), list):
+        return "invalid: plans are missing"
+    plans = [" ".join(p) if isinstance(p, list) else str(p) for p in value["plans"]]
+    return "invalid: two of the plans are the same" if len({p.strip().casefold() for p in plans}) < len(plans) else None
+
+
+async def small_books(t: Telling, place: Place, plan: Plan, text: str) -> Books:
+    """Short calls, each of which a small model can do; code does the rewriting of the short-term memory."""
+    name = t.premise.language_name()
+    known = t.fit_lines(t.short_term(), "short_term")
+    prompt = t.tail("summary", language_name=name, passage=t.fit(text, "last", keep="end"), known="\n".join(f"- {k}" for k in known))
+    check = check_language(t.language, "summary", "new")
+    lead = sentences(text, t.language)[0].strip()
+    fallback = _json({"summary": lead, "new": [lead]})
+    reply = await t.ctx.ask("books", prompt, part="summary", check=check, fallback=lambda refusals: fallback)
+    summary, new = reply.value["summary"].strip(), [s.strip() for s in reply.value["new"] if s.strip()]
+    lines, reason = await _forget_outdated(t, [*known, *(s for s in new if s not in known)], summary)
+    plans = () if place.kind == "last" else await _small_plans(t, place, lines, text)
+    return Books(summary, reason or f"+ {len(new)}", tuple(lines), plans)
+
+
+async def _forget_outdated(t: Telling, lines: list[str], summary: str) -> tuple[list[str], str]:
+    """Where the short-term memory is full, the model says what is outdated, and code drops it."""
+    if len(lines) <= _SMALL_SHORT_TERM:
+        return lines, ""
+    most = len(lines) - _SMALL_SHORT_TERM + 1
+    numbered = "\n".join(f"{n}. {line}" for n, line in enumerate(lines, 1))
+    prompt = t.tail("outdated", language_name=t.premise.language_name(), numbered=numbered, passage=summary, most=most)
+    oldest = _json({"outdated": list(range(1, most + 1)), "reason": "the oldest"})
+    reply = await t.ctx.ask("books", prompt, part="outdated", small=True, fallback=lambda refusals: oldest)
+    gone = set(list(dict.fromkeys(int(n) for n in reply.value["outdated"]))[:most])
+    kept = [line for n, line in enumerate(lines, 1) if n not in gone]
+    return kept[-_SMALL_SHORT_TERM:], str(reply.value["reason"])
+
+
+async def _small_plans(t: Telling, place: Place, lines: Sequence[str], text: str) -> tuple[str, ...]:
+    prompt = t.tail(
+        "plans",
+        language_name=t.premise.language_name(),
+        short_term="\n".join(f"- {line}" for line in t.fit_lines(lines, "short_term")),
+        last=t.fit(text, "last", keep="end"),
+        place=place.kind,
+        ending=t.ending(),
+        play=t.play,
+        genre=t.premise.genre,
+        setting=t.fit(t.ctx.piece("setting", default=""), "setting"),
+    )
+    spare = t.tail("spare-plans", names=[c["name"] for c in t.cast()] or ["…"]).messages[0].content.splitlines()
+    fallback = _json({"plans": [[line] for line in spare if line.strip()][:3]})
+    reply = await t.ctx.ask("books", prompt, part="plans", check=both(check_language(t.language, "plans"), check_plans), fallback=lambda refusals: fallback)
+    gap = "" if t.language in ("zh", "ja") else " "
+    return tuple(gap.join(s.strip() for s in plan) for plan in reply.value["plans"])
+
+
+def _json(value: Any) -> str:
+    import json
+
+    return json.dumps(value, ensure_ascii=False)
+
+
+# -- what the step leaves ------------------------------------------------------------------------------------------------------------
+
+
+def settle(t: Telling, place: Place, passage: str, text: str, books: Books, *, by: str = "model") -> None:
+    """Put the pieces and remember the summary."""
+    ctx, position = t.ctx, t.position
+    size = length(text, t.language)
+    record = ctx.remember("summary", summary_record(t, passage, place.chapter, text, books.summary))
+    ctx.put(f"text:{passage}", {"text": text, "by": by, "record": record})
+    place_passage(t, place, passage)
+    fresh = place.chapter != position["chapter"]
+    ctx.put(
+        "position",
+        {
+            "length": position["length"] + size,
+            "passages": position["passages"] + 1,
+            "chapter": place.chapter,
+            "chapter_length": size + (0 if fresh else position["chapter_length"]),
+            "last": passage,
+            "outline": place.outline,
+        },
+    )
+    ctx.put("short_term", list(books.short_term))
+    ctx.put("plans", list(books.plans))
+    ctx.put("plan", None)
+    if place.kind == "last":
+        ctx.put("ended", True)
+
+
+def place_passage(t: Telling, place: Place, passage: str) -> None:
+    """Append a passage to its chapter, which is made where it is new."""
+    ctx = t.ctx
+    held = ctx.piece(f"chapter:{place.chapter}", rests=False)
+    if held is None:
+        outline = ctx.piece(f"outline:{place.outline}") if place.outline is not None else None
+        title = outline["title"] if outline else ""
+        ctx.put(f"chapter:{place.chapter}", {"title": title, "label": "", "scenes": [{"id": f"s{ctx.time}", "passages": [passage]}]})
+        ctx.put("chapters", [*ctx.piece("chapters", default=[], rests=False), place.chapter])
+        return
+    scenes = [dict(s) for s in held["scenes"]]
+    scenes[-1] = {**scenes[-1], "passages": [*scenes[-1]["passages"], passage]}
+    ctx.put(f"chapter:{place.chapter}", {**held, "scenes": scenes})
+
+
+def summary_record(t: Telling, passage: str, chapter: str, text: str, summary: str, quote: str = "") -> Record:
+    """The long-term memory of a passage (W2), with words that occur in it (DESIGN 3: each derived record carries a quote)."""
+    span = find_quote(quote, text) if quote else None
+    words = text[span[0] : span[1]] if span else best_quote(summary, text, t.language)
+    return Record(
+        id="",
+        kind="summary",
+        text=summary,
+        evidence=(passage,),
+        source="narrator",
+        quote=words,
+        episode=chapter,
+        entities=t.named_in(f"{summary} {text}"),
+    )
+
