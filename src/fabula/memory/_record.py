@@ -73,10 +73,14 @@ class Record:
     time: int = 0
     """Logical time of the event that added it."""
     reach: Literal["run", "library"] = "run"
+    about: str = ""
+    """Library records: the entity under which runs that bound it find the record. Empty = `added` derives it."""
     by: str = "model"
     """Who made the latest change: model, person, import."""
     pos: int = 0
     """Position of the latest event; (id, pos) is a reference to this very state of the record."""
+    added: int = 0
+    """Position of the event that added it. A later event names it, and goes where that one is withdrawn."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +118,10 @@ class Query:
     """Entities that the question names; found in the text by code when empty."""
     kinds: tuple[Kind, ...] = ()
     """Only these kinds; empty = all."""
+    owners: tuple[str, ...] = ()
+    """Only memories of these owners ("" = the narrator's); empty = all."""
+    asker: str = ""
+    """For whom the memory is asked: records whose audience leaves this one out are not found. Empty = the narrator, who knows all."""
     exclude: frozenset[str] = frozenset()
     """Record ids that are in the prompt already."""
     accessed: Mapping[str, float] = field(default_factory=dict)
@@ -127,7 +135,8 @@ class Found:
     record: Record
     score: float
     parts: Mapping[str, float]
-    """dense, lexical, neighbours, episode, named, importance, recency, presupposed … each as added to the score."""
+    """dense, lexical, neighbours, episode, cited, named, importance, recency … each as added to the score. `presupposed`: the score of
+    the record that brought this one along, which is all its score. `shortened`: which share of the text is left, not part of the score."""
 
 
 @dataclass(frozen=True, slots=True)
