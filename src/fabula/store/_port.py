@@ -88,7 +88,7 @@ class Store(Protocol):
         """Every row that belongs to these runs, by position, for the journal's export (SPEC M7). Streams; no list is built."""
 
     def position(self) -> int:
-        """The latest position."""
+        """The latest position that is committed; inside an open write the one before it, so that what may be rolled back is not cached."""
 
     # -- reading: a line of runs -----------------------------------------------------------------------------------------
 

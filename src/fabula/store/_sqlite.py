@@ -196,9 +196,9 @@ class SQLiteStore:
                 yield row
 
     def position(self) -> int:
-        """The latest position."""
+        """The latest committed position."""
         found = self._db.one("SELECT value FROM counter WHERE name = 'position'")
-        return int(found[0]) if found else 0
+        return int(found[0]) - self._db.connection.in_transaction if found else 0
 
     def _decoded(self, table: Table, columns: Sequence[tuple[Any, ...]]) -> list[Any]:
         try:
