@@ -19,7 +19,18 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from fabula.errors import AddressTwice, AuthFailed, ModelError, Offline, RateLimited, StepFailed, TooLarge, TooLong, Unreachable, Unsupported
+from fabula.errors import (
+    AddressTwice,
+    AuthFailed,
+    ModelError,
+    Offline,
+    RateLimited,
+    StepFailed,
+    TooLarge,
+    TooLong,
+    Unreachable,
+    Unsupported,
+)
 from fabula.models import Finish, Message, Model, Note, Request, TextDelta, Usage, extract_json, validate
 from fabula.runs._facts import ModelFacts
 from fabula.runs._progress import Answered, Asked, Noted, Wrote
@@ -84,7 +95,9 @@ def seed_of(model_seed: str, address: Address | None) -> int:
     """The seed sent to the model: of the run's model seed and the address; a constant for pure calls."""
     if address is None:
         return 1
-    text = "\x1f".join([model_seed, address.step, str(address.time), address.purpose, address.part, str(address.sample), str(address.attempt)])
+    text = "\x1f".join(
+        [model_seed, address.step, str(address.time), address.purpose, address.part, str(address.sample), str(address.attempt)]
+    )
     return int.from_bytes(hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()[:4], "big") >> 1
 
 
@@ -125,6 +138,15 @@ async def ask(ctx: Context, question: Ask) -> Reply:
     raise StepFailed(f"{question.purpose} was refused {_MOST_TRIES} times.")
 
 
+def always(value: str) -> Fallback:
+    """A fall-back that serves a value known before."""
+    return lambda _: value
+
+
+def _named(question: Ask) -> str:
+    return f"{question.purpose} ({question.part})" if question.part else question.purpose
+
+
 def _reply(question: Ask, row: CallRow) -> Reply:
     value = extract_json(row.answer) if question.prompt.schema is not None else None
     return Reply(row.answer, value, row.finish, row.pos, row.status == "fallback")
@@ -138,19 +160,23 @@ def _request(ctx: Context, question: Ask, refusals: list[Refusal], address: Addr
         code, _, detail = refusals[-1].reason.partition(":")
         said = ctx.run.engine_prompts.render("refused", code=code.strip(), detail=detail.strip()).messages[0].content
         last = messages[-1]
-        messages = (*messages[:-1], Message(last.role, f"{last.content}\n\n{said}")) if last.role == "user" else (*messages, Message("user", said))
-    return Request(messages, question.purpose, prompt.schema, prompt.sampling, seed_of(ctx.run.row.model_seed, None if question.pure else address))
+        messages = (
+            (*messages[:-1], Message(last.role, f"{last.content}\n\n{said}")) if last.role == "user" else (*messages, Message("user", said))
+        )
+    return Request(
+        messages, question.purpose, prompt.schema, prompt.sampling, seed_of(ctx.run.row.model_seed, None if question.pure else address)
+    )
 
 
 async def _give_up(ctx: Context, question: Ask, address: Address, fingerprint: str, refusals: list[Refusal]) -> CallRow:
     value = question.fallback(refusals) if question.fallback is not None else None
     reasons = "; ".join(dict.fromkeys(r.reason for r in refusals))
     status = "failed" if value is None else "fallback"
-    row = _row(ctx, address, fingerprint, status=status, answer=value or "", reason=f"refused {len(refusals)} times: {reasons}")  # type: ignore[arg-type]
+    row = _row(ctx, address, fingerprint, status=status, answer=value or "", reason=f"refused {len(refusals)} times: {reasons}")
     pos = ctx.journal(status, row)
     if value is None:
         raise StepFailed(
-            f"The model's answer for {question.purpose}{f' ({question.part})' if question.part else ''} was refused {len(refusals)} times: {reasons}.",
+            f"The model's answer for {_named(question)} was refused {len(refusals)} times: {reasons}.",
             purpose=question.purpose,
             reasons=[r.reason for r in refusals],
         )
@@ -172,7 +198,7 @@ async def _send(ctx: Context, question: Ask, address: Address, request: Request,
     most = request.sampling.max_tokens
     if prompt_tokens + most > facts.window:
         raise TooLong(
-            f"The prompt of {address.purpose} takes {prompt_tokens} tokens and its answer up to {most}; the model's window is {facts.window}.",
+            f"The prompt of {_named(question)} takes {prompt_tokens} tokens, its answer up to {most}; the window has {facts.window}.",
             prompt_tokens=prompt_tokens,
             window=facts.window,
         )
@@ -200,7 +226,11 @@ async def _send(ctx: Context, question: Ask, address: Address, request: Request,
         spent = Usage(0, 0) if isinstance(error, _FREE) else Usage(prompt_tokens, ctx.count(receiving.text), 0, 0.0, estimated=True)
         spent = replace(spent, cost=facts.cost(spent.prompt_tokens, spent.answer_tokens))
         ctx.journal(
-            "broken", _row(ctx, address, fingerprint, status="broken", reason=error.code, asked=asked, usage=usage_dict(spent), answer=receiving.text), settle=False
+            "broken",
+            _row(
+                ctx, address, fingerprint, status="broken", reason=error.code, asked=asked, usage=usage_dict(spent), answer=receiving.text
+            ),
+            settle=False,
         )
         raise
     return _judge(ctx, question, address, fingerprint, receiving, prompt_tokens, facts)
@@ -268,7 +298,9 @@ class _Receiving:
         self._sequence, self._written = self._sequence + 1, time.monotonic()
 
 
-def _judge(ctx: Context, question: Ask, address: Address, fingerprint: str, got: _Receiving, prompt_tokens: int, facts: ModelFacts) -> CallRow:
+def _judge(
+    ctx: Context, question: Ask, address: Address, fingerprint: str, got: _Receiving, prompt_tokens: int, facts: ModelFacts
+) -> CallRow:
     usage = got.usage
     if usage.prompt_tokens == 0 and usage.answer_tokens == 0:
         usage = Usage(prompt_tokens, ctx.count(got.text), estimated=True)

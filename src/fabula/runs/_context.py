@@ -73,8 +73,7 @@ class Context:
     def piece(self, name: str, default: Any = None, *, lane: str | None = None, rests: bool = True) -> Any:
         """A named piece as of this step's time. Another lane's may be read only if that version is final.
 
-        Args:
-            rests: the step's outputs rest on it (for `stale`); False for what is only replaced.
+        `rests`: the step's outputs rest on it (for `stale`); False for what is only replaced.
         """
         lane = self.lanes[0] if lane is None else lane
         value, version, pos = self.run.version(lane, name, self.time)
@@ -138,15 +137,21 @@ class Context:
     ) -> Reply:
         """Ask, and return an answer that passed the schema and `check`. See `runs._asking`.
 
-        Args:
-            purpose, part: name the call; one step may use a pair (with a sample) once.
-            pure: the answer is a function of the prompt alone and may be shared by all runs (chunk reading, ratings at temperature 0).
-            small: a small decision: asks the small model, where the run has one.
+        `purpose` and `part` name the call; one step may use a pair (with a sample) once. `pure`: the answer is a function of the prompt
+        alone and may be shared by all runs (chunk reading, ratings at temperature 0). `small`: a small decision, for the small model.
         """
         return await ask(self, Ask(purpose, prompt, part, sample, check, tries, fallback, pure, False, small))
 
     async def stream(
-        self, purpose: str, prompt: Rendered, *, part: str = "", sample: int = 0, check: Check | None = None, tries: int = 3, fallback: Fallback | None = None
+        self,
+        purpose: str,
+        prompt: Rendered,
+        *,
+        part: str = "",
+        sample: int = 0,
+        check: Check | None = None,
+        tries: int = 3,
+        fallback: Fallback | None = None,
     ) -> Reply:
         """Ask for prose: as `ask`, shown while it comes, its draft journaled at least once a second."""
         return await ask(self, Ask(purpose, prompt, part, sample, check, tries, fallback, stream=True))
@@ -171,22 +176,47 @@ class Context:
         shape = "\x1f".join([text, str(limit), str(budget), ",".join(kinds), ",".join(named), ",".join(sorted(exclude)), policy])
         query_hash = hashlib.sha256(shape.encode("utf-8", "surrogatepass")).hexdigest()[:16]
         self._parts.append(part)
-        rows = run.store.rows(RecallRow, run=self._owner, step=self.key, time=self.time, take=self.take, part=part, query=query_hash, limit=1)
+        rows = run.store.rows(
+            RecallRow, run=self._owner, step=self.key, time=self.time, take=self.take, part=part, query=query_hash, limit=1
+        )
         if rows:
             return [Memo(**memo) for memo in rows[0].found["found"]]
         if run.memory is None:
             raise Offline(f"The journal has no recall {part!r} of step {self.time}.")
         view = View(tuple(run.line), self.lanes, self.time, self.read_at, run.recurrence.entities(run))
         ratio = self.facts().token_ratio
-        query = Query(text, policy, limit, budget, lambda t: run.count(t, ratio), self.story_now, named, kinds, exclude)
+        query = Query(
+            text,
+            policy=policy,
+            limit=limit,
+            budget=budget,
+            count=lambda t: run.count(t, ratio),
+            now=self.story_now,
+            named=named,
+            kinds=kinds,
+            exclude=exclude,
+        )
         recalled = await run.memory.recall(view, query)
         for note in recalled.notes:
             run.tell(Noted(note))
         memos = [
-            Memo(f.record.id, f.record.pos, f.record.kind, f.record.text, f.record.time, round(f.score, 4), {k: round(v, 4) for k, v in f.parts.items()})
+            Memo(
+                f.record.id,
+                f.record.pos,
+                f.record.kind,
+                f.record.text,
+                f.record.time,
+                round(f.score, 4),
+                {k: round(v, 4) for k, v in f.parts.items()},
+            )
             for f in recalled.found
         ]
-        found = {"found": [asdict(m) for m in memos], "cut": [list(c) for c in recalled.cut], "policy": recalled.policy, "embedder": recalled.embedder}
+        found = {
+            "found": [asdict(m) for m in memos],
+            "cut": [list(c) for c in recalled.cut],
+            "policy": recalled.policy,
+            "embedder": recalled.embedder,
+        }
         self._recalled.append(RecallRow(run.id, self.key, self.time, self.take, part, query_hash, found))
         return memos
 
@@ -198,18 +228,28 @@ class Context:
         ident = f"{self.run.id}/{lane}/{self.time}/{name}"
         if ident in self.kept:
             raise twice(ident)
-        whole = replace(record, id=ident, run=self.run.id, lane=lane, time=self.time, happened=record.happened or self.story_now, recorded=self.wall_now)
+        whole = replace(
+            record, id=ident, run=self.run.id, lane=lane, time=self.time, happened=record.happened or self.story_now, recorded=self.wall_now
+        )
         self.records[ident] = whole
         self.kept[ident] = added(whole)
         return ident
 
     def revise(self, record: Record, **changes: Any) -> None:
         """Change a record at the commit (a step may not overrule a person; `memory.fold` sees to it)."""
-        self._event(record, "edit", edited(record, by="model", time=self.time, run=self.run.id, lane=self.lanes[0], recorded=self.wall_now, **changes))
+        self._event(
+            record,
+            "edit",
+            edited(record, by="model", time=self.time, run=self.run.id, lane=self.lanes[0], recorded=self.wall_now, **changes),
+        )
 
     def retract(self, record: Record, why: str) -> None:
         """Take a record out of recall at the commit, e.g. because its passage was edited."""
-        self._event(record, "retract", retracted(record, why, by="model", time=self.time, run=self.run.id, lane=self.lanes[0], recorded=self.wall_now))
+        self._event(
+            record,
+            "retract",
+            retracted(record, why, by="model", time=self.time, run=self.run.id, lane=self.lanes[0], recorded=self.wall_now),
+        )
 
     def _event(self, record: Record, name: str, row: RecordRow) -> None:
         key = f"{record.id}#{name}"

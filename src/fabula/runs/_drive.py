@@ -11,7 +11,9 @@ from fabula.runs._run import Run
 from fabula.store import FAR, StepRow
 
 
-async def advance(run: Run, *, until: int = FAR, steps: int | None = None, lock_step: bool = False, stop: Callable[[], bool] = lambda: False) -> list[StepRow]:
+async def advance(
+    run: Run, *, until: int = FAR, steps: int | None = None, lock_step: bool = False, stop: Callable[[], bool] = lambda: False
+) -> list[StepRow]:
     """Drive every lane to logical time `until`, or for so many steps, or until the way in is finished or `stop` says so.
 
     Out of order: a lane waits only while someone behind reaches it. In lock-step all lanes of the smallest time go first, then
@@ -24,7 +26,8 @@ async def advance(run: Run, *, until: int = FAR, steps: int | None = None, lock_
         what a step raises (StepFailed, LimitReached, ModelError …); the other steps in flight are cancelled first.
     """
     run.writable()
-    running, done_steps, begun, barrier = run.running, [], 0, -1
+    running, begun, barrier = run.running, 0, -1
+    done_steps: list[StepRow] = []
     try:
         while True:
             if not running:
@@ -78,4 +81,6 @@ def _over(run: Run, lane: str, until: int) -> bool:
 def _blocked(run: Run, lane: str) -> bool:
     """Someone who is behind could still matter to this lane's next step."""
     time = run.next[lane]
-    return any(behind < time and run.recurrence.reaches(run, other, behind, lane, time) for other, behind in run.next.items() if other != lane)
+    return any(
+        behind < time and run.recurrence.reaches(run, other, behind, lane, time) for other, behind in run.next.items() if other != lane
+    )

@@ -12,7 +12,8 @@ from fabula.store import LIBRARY, Row, Store, VectorRow
 
 def export(store: Store, run: str) -> Iterator[str]:
     """One JSON object a line, by position: `{"row": "call", "pos": …, …}`. The run's ancestors are included up to each pin, so the
-    file stands for itself. Vectors are left out (they can be computed again); keys and addresses are never in a journal."""
+    file stands for itself. Vectors are left out (they can be computed again); keys and addresses are never in a journal.
+    """
     line = store.line(store.run(run).id if run != LIBRARY else run)
     for row in store.export(line):
         if not isinstance(row, VectorRow):

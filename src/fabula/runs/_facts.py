@@ -78,7 +78,7 @@ class Limits:
         ):
             if limit is not None and so_far + more > limit:
                 raise LimitReached(
-                    f"The limit of {limit:g} {unit or 'for money'} would be exceeded: {so_far:g} are spent and the next request may take {more:g}.",
+                    f"The limit of {limit:g} {unit or 'for money'} would be exceeded: {so_far:g} spent, up to {more:g} more asked.",
                     f"Raise the limit (--max-{name}) and resume the run; nothing is lost.",
                     limit=name,
                     value=limit,

@@ -74,11 +74,10 @@ class Prompts:
     """The prompts of one way in for one language."""
 
     def __init__(self, package: Path, language: str, own: Mapping[str, str] | None = None):
-        """
-        Args:
-            package: the way in's `prompts/` folder.
-            language: ISO 639-1; a language without files of its own uses English ones.
-            own: changed prompts by name → text of the file (see `own_prompts`).
+        """Args:
+        package: the way in's `prompts/` folder.
+        language: ISO 639-1; a language without files of its own uses English ones.
+        own: changed prompts by name → text of the file (see `own_prompts`).
         """
         self._package, self._language, self._own = package, language, dict(own or {})
         self._parsed: dict[str, Prompt] = {}
@@ -106,12 +105,16 @@ class Prompts:
         """A changed prompt may drop slots, but not invent them, and must answer with the same fields."""
         invented = sorted(set(own.slots) - set(shipped.slots))
         if invented:
-            raise PromptError(f"Prompt {own.name} ({own.where}) uses slots that do not exist: {invented}.", f"The slots are: {', '.join(shipped.slots)}.")
+            raise PromptError(
+                f"Prompt {own.name} ({own.where}) uses slots that do not exist: {invented}.", f"The slots are: {', '.join(shipped.slots)}."
+            )
         need = sorted((shipped.answer or {}).get("required", []))
         have = (own.answer or {}).get("properties", {})
         lost = [name for name in need if name not in have]
         if lost:
-            raise PromptError(f"Prompt {own.name} ({own.where}): the answer lacks the fields {lost}.", "Keep the fields of the shipped prompt's `answer`.")
+            raise PromptError(
+                f"Prompt {own.name} ({own.where}): the answer lacks the fields {lost}.", "Keep the fields of the shipped prompt's `answer`."
+            )
 
 
 def own_prompts(folder: Path, language: str) -> dict[str, str]:
@@ -121,7 +124,9 @@ def own_prompts(folder: Path, language: str) -> dict[str, str]:
         PromptError: no such folder, or a file that is not UTF-8.
     """
     if not folder.is_dir():
-        raise PromptError(f"There is no folder {folder}.", "Copy the prompts out with `fabula write --copy-prompts FOLDER` and change them there.")
+        raise PromptError(
+            f"There is no folder {folder}.", "Copy the prompts out with `fabula write --copy-prompts FOLDER` and change them there."
+        )
     found: dict[str, str] = {}
     for path in [*sorted(folder.glob("*.md")), *sorted((folder / language).glob("*.md"))]:
         try:
@@ -171,7 +176,9 @@ def parse_prompt(name: str, text: str, where: str) -> Prompt:
     slots = tuple(front.get("slots") or ())
     used = _used_slots((b for _, b in bodies), name, where)
     if used - set(slots):
-        raise PromptError(f"Prompt {name} ({where}) uses slots that it does not declare: {sorted(used - set(slots))}.", "Add them to `slots`.")
+        raise PromptError(
+            f"Prompt {name} ({where}) uses slots that it does not declare: {sorted(used - set(slots))}.", "Add them to `slots`."
+        )
     return Prompt(name, where, front.get("about") or "", slots, front.get("answer"), front.get("sampling") or {}, bodies)
 
 
@@ -202,7 +209,9 @@ def _environment() -> Any:
     from jinja2 import StrictUndefined
     from jinja2.sandbox import ImmutableSandboxedEnvironment
 
-    return ImmutableSandboxedEnvironment(undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=False, autoescape=False)
+    return ImmutableSandboxedEnvironment(
+        undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=False, autoescape=False
+    )
 
 
 def _used_slots(bodies: Iterable[str], name: str, where: str) -> set[str]:

@@ -1,4 +1,5 @@
 """What a way in supplies: a recurrence over natural-language state (DESIGN 1)."""
+# ruff: noqa: ARG002  the defaults of an interface use none of what overriding methods get
 
 from __future__ import annotations
 

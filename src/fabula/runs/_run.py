@@ -20,7 +20,22 @@ from fabula.runs._facts import MODEL_PIECE, SMALL_MODEL_PIECE, Limits, ModelFact
 from fabula.runs._progress import Listener, Progress, silent
 from fabula.runs._prompts import Prompts
 from fabula.runs._recurrence import Recurrence
-from fabula.store import FAR, Between, FactRow, InboxRow, IntakeRow, LaneRow, PieceRow, RaisedRow, RecordRow, RunRow, StepRow, Store, TakenRow, WithdrawnRow
+from fabula.store import (
+    FAR,
+    Between,
+    FactRow,
+    InboxRow,
+    IntakeRow,
+    LaneRow,
+    PieceRow,
+    RaisedRow,
+    RecordRow,
+    RunRow,
+    StepRow,
+    Store,
+    TakenRow,
+    WithdrawnRow,
+)
 from fabula.text import TokenRatio, count_tokens
 
 _PROMPTS = Path(__file__).parent / "prompts"
@@ -232,12 +247,15 @@ class Run:
         """The first logical time that no committed or running step has read."""
         return max([self._latest, *(time for _, time in self.running.values())]) + 1
 
-    def edit(self, pieces: Mapping[tuple[str, str], Any], *, records: Callable[[int], Sequence[RecordRow]] | None = None, kind: str = "edit") -> int:
+    def edit(
+        self, pieces: Mapping[tuple[str, str], Any], *, records: Callable[[int], Sequence[RecordRow]] | None = None, kind: str = "edit"
+    ) -> int:
         """A person's change: committed on arrival, in force from the frontier on.
 
         Args:
             pieces: (lane, name) → new value.
             records: called with the logical time that record events of this edit carry; returns them.
+            kind: how the journal names it.
 
         Returns:
             the position of the edit, for `undo_edit`.
@@ -256,7 +274,7 @@ class Run:
         return pos
 
     def undo_edit(self, pos: int) -> int:
-        """Undo a person's edit: it is withdrawn where no step has read it yet, else its pieces get their former values again by a new edit."""
+        """Undo a person's edit: withdrawn where no step has read it yet, else its pieces get their former values by a new edit."""
         self.writable()
         rows = [r for held in self._pieces.values() for r in held.rows if r.pos == pos and r.by == "person"]
         events = self.store.rows(RecordRow, run=self.id, pos=pos)
@@ -278,11 +296,16 @@ class Run:
             raise NotPossible("A step has read this change of a memory already.", "Edit the memory again with `fabula memory edit`.")
         return self.edit(former, kind="undo")
 
-    def withdraw(self, step: str, time: int, why: str, *, carry: bool = True, raise_samples: Mapping[str, int] | None = None) -> list[StepRow]:
+    def withdraw(
+        self, step: str, time: int, why: str, *, carry: bool = True, raise_samples: Mapping[str, int] | None = None
+    ) -> list[StepRow]:
         """Undo a step by appending, and with it every step that it reaches.
 
         Args:
-            carry: a person's later edits of what the withdrawn steps did not write stay in force (a note, a plan); edits of what they wrote go.
+            step: the lanes of the step, as its key.
+            time: its logical time.
+            why: for the journal.
+            carry: a person's later edits of what the withdrawn steps did not write (a note, a plan) stay in force; others go.
             raise_samples: purpose → sample from which it counts when this step is made again.
 
         Raises:
@@ -294,20 +317,26 @@ class Run:
         if not gone:
             raise NotPossible(f"Run {self.id} has no live step {step} at {time}.")
         if any(s.run != self.id for s in gone):
-            raise NotPossible("A step of the run that this one was forked from is undone by a fork, not here.", "Use `fabula runs fork RUN --at STEP`.")
+            raise NotPossible(
+                "A step of the run that this one was forked from is undone by a fork, not here.", "Use `fabula runs fork RUN --at STEP`."
+            )
         for task, (lanes, at) in list(self.running.items()):
             if at > time and any(self.recurrence.reaches(self, own, time, lane, at) for lane in lanes for own in step.split("+")):
                 task.cancel()
         first = min(s.time for s in gone)
-        wrote = {(r.lane, r.name) for held in self._pieces.values() for r in held.rows if r.by == "step" and any(r.pos == s.pos for s in gone)}
+        wrote = {
+            (r.lane, r.name) for held in self._pieces.values() for r in held.rows if r.by == "step" and any(r.pos == s.pos for s in gone)
+        }
         late = [r for held in self._pieces.values() for r in held.rows if r.run == self.id and r.by == "person" and r.version > first]
-        events = [e for e in self.store.rows(RecordRow, run=self.id, by="person", time=Between(first, FAR))]
+        events = self.store.rows(RecordRow, run=self.id, by="person", time=Between(first, FAR))
         targets = sorted({s.pos for s in gone} | ({r.pos for r in late} | {e.pos for e in events} if len(self.lanes) == 1 else set()))
         with self.store.write(self.id, "withdraw") as tx:
             for target in targets:
                 tx.add(WithdrawnRow(target, self.id, why))
             if carry and len(self.lanes) == 1:
-                for row in {(r.lane, r.name): r for r in sorted(late, key=lambda r: (r.version, r.pos)) if (r.lane, r.name) not in wrote}.values():
+                for row in {
+                    (r.lane, r.name): r for r in sorted(late, key=lambda r: (r.version, r.pos)) if (r.lane, r.name) not in wrote
+                }.values():
                     tx.add(replace(row, version=first, time=first - 1))
                 for event in events:
                     tx.add(replace(event, time=first - 1))
@@ -318,8 +347,10 @@ class Run:
         return gone
 
     def _reached(self, live: Sequence[StepRow], step: str, time: int) -> list[StepRow]:
-        """The step and all that it could have reached, by the rule that makes lanes wait. (What others were seen to read is not
-        enough: done again, the step may come into sight of someone new.)"""
+        """The step and all that it could have reached, by the rule that makes lanes wait.
+
+        What others were seen to read is not enough: done again, the step may come into sight of someone new.
+        """
         first: dict[str, int] = {}
         for s in live:
             if (s.step, s.time) == (step, time):
@@ -391,7 +422,7 @@ class Run:
         if self.recurrence.single:
             return self.store.position()
         for reach in self.line:
-            rows = [r for r in self.store.rows(IntakeRow, run=reach.run, time=Between(-1, time), pos=Between(0, reach.pin))]
+            rows = self.store.rows(IntakeRow, run=reach.run, time=Between(-1, time), pos=Between(0, reach.pin))
             if rows:
                 return max(rows, key=lambda r: (r.time, r.pos)).read_at
         return self.row.pos

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 from fabula.errors import NotFound
 from fabula.runs._context import Memo
 from fabula.runs._run import Run
-from fabula.store import FAR, Among, BegunRow, Between, CallRow, PieceRow, Reach, RecallRow, RecordRow, StepRow, Store
+from fabula.store import FAR, Among, BegunRow, Between, CallRow, PieceRow, RecallRow, RecordRow, StepRow, Store
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,10 +57,10 @@ def trace(store: Store, run: str, time: int, step: str | None = None) -> Trace:
         for r in store.rows(RecallRow, run=row.run, step=row.step, time=row.time, take=row.take)
         if r.part in row.uses.get("recalls", ())
     }
-    return Trace(row, begun[0] if begun else None, [TracedCall(v, asked.get(v.asked)) for v in verdicts], recalls, _read(store, line, row))
+    return Trace(row, begun[0] if begun else None, [TracedCall(v, asked.get(v.asked)) for v in verdicts], recalls, _read(store, row))
 
 
-def _read(store: Store, line: Sequence[Reach], row: StepRow) -> dict[str, Any]:
+def _read(store: Store, row: StepRow) -> dict[str, Any]:
     used: Mapping[str, int] = row.uses.get("pieces", {})
     if not used:
         return {}
@@ -128,7 +129,7 @@ def _replaced(run: Run) -> dict[tuple[str, str, int], str]:
             if not run.recurrence.timeless(name):
                 continue
             rows = run.versions(name, lane)
-            for before, after in zip(rows, rows[1:], strict=False):
+            for before, after in pairwise(rows):
                 if after.by == "person" and before.value != after.value:
                     out[lane, name, before.pos] = f"{name} was edited since"
     return out
@@ -191,7 +192,11 @@ def drafts(store: Store, run: str, time: int | None = None) -> list[tuple[CallRo
     for call in store.rows(CallRow, run=row.id, status="partial", **where):
         partials[call.asked].append(call)
     done = {c.asked for c in store.rows(CallRow, run=row.id, status=Among(("answered", "refused")), **where)}
-    return [(rows[0], "".join(r.answer for r in sorted(rows, key=lambda r: r.sequence))) for asked, rows in sorted(partials.items()) if asked not in done]
+    return [
+        (rows[0], "".join(r.answer for r in sorted(rows, key=lambda r: r.sequence)))
+        for asked, rows in sorted(partials.items())
+        if asked not in done
+    ]
 
 
 def records_between(store: Store, run: str, low: int, high: int) -> list[RecordRow]:

@@ -1,4 +1,4 @@
-"""Is a model fit for a language? (SPEC M6: refused with a clear message, not written badly)"""
+"""Whether a model is fit for a language (SPEC M6): if not, refused with a clear message and not written badly."""
 
 from __future__ import annotations
 

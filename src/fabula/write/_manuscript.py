@@ -46,7 +46,16 @@ class ChapterView:
     scenes: tuple[SceneView, ...]
 
 
-_LABELS = {"en": "Chapter {n}", "zh": "第{n}章", "ja": "第{n}章", "ru": "Глава {n}", "de": "Kapitel {n}", "fr": "Chapitre {n}", "es": "Capítulo {n}", "it": "Capitolo {n}"}
+_LABELS = {
+    "en": "Chapter {n}",
+    "zh": "第{n}章",
+    "ja": "第{n}章",
+    "ru": "Глава {n}",
+    "de": "Kapitel {n}",
+    "fr": "Chapitre {n}",
+    "es": "Capítulo {n}",
+    "it": "Capitolo {n}",
+}
 
 
 def default_label(number: int, language: str) -> str:
@@ -73,10 +82,15 @@ def _passage(run: Run, passage: str, chapter: str, scene: str, at: Mapping[str, 
 def raw_chapters(run: Run) -> tuple[list[str], dict[str, dict[str, Any]]]:
     """Order and chapters as plain values, copied so that they may be changed."""
     order = list(run.piece("chapters", default=[]))
-    return order, {c: {**run.piece(f"chapter:{c}"), "scenes": [{**s, "passages": list(s["passages"])} for s in run.piece(f"chapter:{c}")["scenes"]]} for c in order}
+    return order, {
+        c: {**run.piece(f"chapter:{c}"), "scenes": [{**s, "passages": list(s["passages"])} for s in run.piece(f"chapter:{c}")["scenes"]]}
+        for c in order
+    }
 
 
-def changes_of(order: Sequence[str], held: Mapping[str, Mapping[str, Any]], before: Sequence[str], old: Mapping[str, Mapping[str, Any]]) -> Changes:
+def changes_of(
+    order: Sequence[str], held: Mapping[str, Mapping[str, Any]], before: Sequence[str], old: Mapping[str, Mapping[str, Any]]
+) -> Changes:
     """Only what differs. Chapters without a scene go from the order."""
     order = [c for c in order if any(s["passages"] for s in held[c]["scenes"])]
     out: Changes = {}

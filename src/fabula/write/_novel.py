@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from fabula.errors import InputError, NotFound, NotPossible
-from fabula.formats import Book, Chapter, Scene, keep_current, write_book
 from fabula.memory import Memory, Record, retracted
 from fabula.models import Model
 from fabula.runs import Limits, Listener, Run, advance, create, facts_of, fork, silent
@@ -19,6 +18,9 @@ from fabula.write._manuscript import ChapterView, PassageView
 from fabula.write._premise import Premise
 from fabula.write._story import Story
 from fabula.write._telling import LANE
+
+if TYPE_CHECKING:
+    from fabula.formats import Book
 
 How = Literal["rewrite", "expand", "shorten"]
 
@@ -83,7 +85,9 @@ class Novel:
         if row.kind != Story.kind:
             raise NotPossible(f"Run {row.id} is a {row.kind} run, not a book.", f"Open it with `fabula {row.kind}`.")
         memory = memory or (Memory(store) if model is not None else None)
-        return cls(Run(store, Story(), row.id, model=model, small_model=small_model, memory=memory, listen=listen, limits=limits, hold=hold))
+        return cls(
+            Run(store, Story(), row.id, model=model, small_model=small_model, memory=memory, listen=listen, limits=limits, hold=hold)
+        )
 
     def fork(self, at: int, title: str = "") -> str:
         """A new run that shares everything before logical time `at`. Returns its id; open it with `Novel.open`."""
@@ -163,21 +167,30 @@ class Novel:
 
     def book(self, *, note: bool = False) -> Book:
         """The book as `fabula.formats` takes it. `note`: it carries the models' names and the share of machine text (W10)."""
+        from fabula.formats import Book, Chapter, Scene
+
         said = ""
         if note:
             names = sorted({p.value["name"] for p in self.run.versions("model", "") if p.value})
             said = f"Written with {', '.join(names) or 'no model'}; machine text: {self.machine_share():.0%}. Made with Fabula."
-        chapters = [
-            Chapter(c.id, c.title, c.label, [Scene(s.id, "\n\n".join(p.text for p in s.passages)) for s in c.scenes]) for c in self.chapters()
-        ]
-        return Book(title=self.title, language=self.language, chapters=chapters, identifier=f"fabula:{self.run.line[-1].run}:{self.id}", note=said)
+        chapters = tuple(
+            Chapter(c.id, c.title, c.label, tuple(Scene(sc.id, "\n\n".join(p.text for p in sc.passages)) for sc in c.scenes))
+            for c in self.chapters()
+        )
+        return Book(
+            title=self.title, language=self.language, chapters=chapters, identifier=f"fabula:{self.run.line[-1].run}:{self.id}", note=said
+        )
 
     def export(self, path: Path, *, format: str | None = None, note: bool = False) -> Path:
         """Write the book to a file: Markdown, EPUB, DOCX or text, by its suffix."""
+        from fabula.formats import write_book
+
         return write_book(self.book(note=note), path, format)
 
     def keep(self, path: Path) -> None:
         """Keep a Markdown file current; it is written only when the book changed."""
+        from fabula.formats import keep_current
+
         keep_current(self.book(), path)
 
     # -- driving -------------------------------------------------------------------------------------------------------------------
@@ -235,7 +248,11 @@ class Novel:
         position = dict(self.run.piece("position"))
         position["length"] += length(text, self.language) - length(held["text"], self.language)
         waiting = sorted({*self.run.piece("rederive", default=[]), passage})
-        changed = {(LANE, f"text:{passage}"): {**held, "text": text, "by": "person"}, (LANE, "position"): position, (LANE, "rederive"): waiting}
+        changed = {
+            (LANE, f"text:{passage}"): {**held, "text": text, "by": "person"},
+            (LANE, "position"): position,
+            (LANE, "rederive"): waiting,
+        }
         return self.run.edit(changed, records=self._retire([held.get("record")]))
 
     def _retire(self, ids: Sequence[str | None]) -> Callable[[int], list[RecordRow]]:
@@ -299,7 +316,9 @@ class Novel:
         if position["last"] == passage:
             rest = [i for i in ids if i != passage]
             position["last"] = rest[-1] if rest else ""
-        return self.run.edit({**changes, (LANE, "position"): position}, records=self._retire([self.run.piece(f"text:{passage}").get("record")]))
+        return self.run.edit(
+            {**changes, (LANE, "position"): position}, records=self._retire([self.run.piece(f"text:{passage}").get("record")])
+        )
 
     def move_scene(self, scene: str, chapter: str, index: int) -> int:
         """Move a scene to a place (from 0) in a chapter."""
@@ -391,4 +410,3 @@ class Novel:
             if isinstance(step.output, dict) and step.output.get("passage") == passage:
                 return step
         raise NotFound(f"No step of run {self.id} wrote passage {passage}.", "It may be your own.")
-

@@ -1,5 +1,6 @@
 """An outline of chapters, asked for in batches. A model that skips numbers (from 30 to 71, say) leaves a gap, which is found
-and filled: what is missing is computed from what is there, never from the highest number seen."""
+and filled: what is missing is computed from what is there, never from the highest number seen.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +25,7 @@ def outline_missing(t: Telling) -> list[int]:
 def holds_some(numbers: list[int]) -> Check:
     """At least one of the chapters asked for is in the answer."""
 
-    def check(raw: str, finish: str) -> str | None:
+    def check(raw: str, _finish: str) -> str | None:
         from fabula.models import extract_json
 
         value = extract_json(raw)
@@ -56,10 +57,7 @@ async def outline_step(t: Telling, missing: list[int]) -> dict[str, Any]:
         ending=t.ending(),
     )
 
-    def check(raw: str, finish: str) -> str | None:
-        return holds_some(numbers)(raw, finish)
-
-    reply = await ctx.ask("outline", prompt, check=check)
+    reply = await ctx.ask("outline", prompt, check=holds_some(numbers))
     taken = []
     for chapter in reply.value["chapters"]:
         number = chapter["number"]
@@ -67,5 +65,3 @@ async def outline_step(t: Telling, missing: list[int]) -> dict[str, Any]:
             ctx.put(f"outline:{number - 1}", {"title": chapter["title"].strip(), "plan": chapter["plan"].strip()})
             taken.append(number)
     return {"kind": "outline", "chapters": sorted(taken), "missing": sorted(set(numbers) - set(taken))}
-
-

@@ -1,9 +1,9 @@
 """The step of RecurrentGPT (SPEC W1): plan, recall, passage, book-keeping, one commit.
 
-    plan      the person's, or chosen and revised by the simulated author (W4)
-    recall    the long-term memories that the plan retrieves (W2)
-    passage   streamed prose; for small models a call per sentence of the plan
-    books     summary, short-term memory made anew with the reason, three candidate plans
+plan      the person's, or chosen and revised by the simulated author (W4)
+recall    the long-term memories that the plan retrieves (W2)
+passage   streamed prose; for small models a call per sentence of the plan
+books     summary, short-term memory made anew with the reason, three candidate plans
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 
 from fabula.memory import Record
 from fabula.models import Message
-from fabula.runs import Memo, Rendered
+from fabula.runs import Memo, Rendered, always
 from fabula.text import best_quote, find_quote, length, sentences
 from fabula.write._prose import both, check_language, check_prose, passage_of
 from fabula.write._telling import Place, Telling, answer_tokens, joined, limited, plan_beats, unit_name
@@ -93,9 +93,17 @@ async def choose_plan(t: Telling, place: Place) -> Plan:
     shown = [t.fit(c, "plan") for c in candidates]
     check = check_language(t.language, "reason") if t.small else check_language(t.language, "reason", "plan")
     if t.small:
-        prompt = t.tail("author-small", plans=shown, last=t.fit(t.last_text(), "last", keep="end"), place=place.kind, language_name=t.premise.language_name())
+        prompt = t.tail(
+            "author-small",
+            plans=shown,
+            last=t.fit(t.last_text(), "last", keep="end"),
+            place=place.kind,
+            language_name=t.premise.language_name(),
+        )
         draw = t.ctx.random("author").randint(1, len(candidates))
-        reply = await t.ctx.ask("author", prompt, check=check, small=True, fallback=lambda refusals: f'{{"reason": "drawn by lot", "choice": {draw}}}')
+        reply = await t.ctx.ask(
+            "author", prompt, check=check, small=True, fallback=always(_json({"reason": "drawn by lot", "choice": draw}))
+        )
         index = min(int(reply.value["choice"]), len(candidates)) - 1
         return Plan(candidates[index], "author", reply.value["reason"], index + 1)
     tail = t.tail(
@@ -151,9 +159,12 @@ async def prose(t: Telling, place: Place, plan: Plan, memos: Sequence[Memo]) -> 
         if short <= place.low // 5:
             break
         tail = t.tail("more", low=short, unit=unit_name(t.language))
-        more = limited(joined(prompt, tail, middle=[Message("assistant", text)]), min(t.passage_tokens, answer_tokens(short * 2, t.language, t.facts.token_ratio)))
+        more = limited(
+            joined(prompt, tail, middle=[Message("assistant", text)]),
+            min(t.passage_tokens, answer_tokens(short * 2, t.language, t.facts.token_ratio)),
+        )
         check = check_prose(t.language, [*earlier, text], 1)
-        added = await t.ctx.stream("passage", more, part=f"more-{number}", check=check, tries=2, fallback=lambda refusals: "-")
+        added = await t.ctx.stream("passage", more, part=f"more-{number}", check=check, tries=2, fallback=always("-"))
         if added.fell_back:
             break
         text = f"{text}\n\n{passage_of(added.text, t.language)}"
@@ -185,7 +196,9 @@ async def beats(t: Telling, place: Place, plan: Plan, memos: Sequence[Memo]) -> 
         prompt = limited(joined(context, tail), min(t.passage_tokens, answer_tokens(high, t.language, t.facts.token_ratio)))
         check = check_prose(t.language, [*earlier, *parts], max(1, low // 4))
         last_chance = number == len(steps) and not parts
-        reply = await t.ctx.stream("passage", prompt, part=f"beat-{number}", check=check, tries=4, fallback=None if last_chance else lambda refusals: "-")
+        reply = await t.ctx.stream(
+            "passage", prompt, part=f"beat-{number}", check=check, tries=4, fallback=None if last_chance else always("-")
+        )
         if not reply.fell_back:
             parts.append(passage_of(reply.text, t.language))
     return "\n\n".join(parts)
@@ -210,7 +223,7 @@ async def single_call(t: Telling, place: Place, plan: Plan, memos: Sequence[Memo
     prompt = limited(joined(t.context(), tail), t.passage_tokens + t.book_tokens)
     inside = check_prose(t.language, t.recent_texts(), max(1, place.low // 4))
 
-    def check_passage(raw: str, finish: str) -> str | None:
+    def check_passage(raw: str, _finish: str) -> str | None:
         from fabula.models import extract_json
 
         value = extract_json(raw)
@@ -253,7 +266,7 @@ def books_of(value: Mapping[str, Any]) -> Books:
     return Books(value["summary"].strip(), value["reason"].strip(), tuple(lines), tuple(p.strip() for p in value["plans"]))
 
 
-def check_plans(raw: str, finish: str) -> str | None:
+def check_plans(raw: str, _finish: str) -> str | None:
     """Three plans must be three."""
     from fabula.models import extract_json
 
@@ -272,7 +285,7 @@ async def small_books(t: Telling, place: Place, plan: Plan, text: str) -> Books:
     check = check_language(t.language, "summary", "new")
     lead = sentences(text, t.language)[0].strip()
     fallback = _json({"summary": lead, "new": [lead]})
-    reply = await t.ctx.ask("books", prompt, part="summary", check=check, fallback=lambda refusals: fallback)
+    reply = await t.ctx.ask("books", prompt, part="summary", check=check, fallback=always(fallback))
     summary, new = reply.value["summary"].strip(), [s.strip() for s in reply.value["new"] if s.strip()]
     lines, reason = await _forget_outdated(t, [*known, *(s for s in new if s not in known)], summary)
     plans = () if place.kind == "last" else await _small_plans(t, place, lines, text)
@@ -287,7 +300,7 @@ async def _forget_outdated(t: Telling, lines: list[str], summary: str) -> tuple[
     numbered = "\n".join(f"{n}. {line}" for n, line in enumerate(lines, 1))
     prompt = t.tail("outdated", language_name=t.premise.language_name(), numbered=numbered, passage=summary, most=most)
     oldest = _json({"outdated": list(range(1, most + 1)), "reason": "the oldest"})
-    reply = await t.ctx.ask("books", prompt, part="outdated", small=True, fallback=lambda refusals: oldest)
+    reply = await t.ctx.ask("books", prompt, part="outdated", small=True, fallback=always(oldest))
     gone = set(list(dict.fromkeys(int(n) for n in reply.value["outdated"]))[:most])
     kept = [line for n, line in enumerate(lines, 1) if n not in gone]
     return kept[-_SMALL_SHORT_TERM:], str(reply.value["reason"])
@@ -307,7 +320,9 @@ async def _small_plans(t: Telling, place: Place, lines: Sequence[str], text: str
     )
     spare = t.tail("spare-plans", names=[c["name"] for c in t.cast()] or ["…"]).messages[0].content.splitlines()
     fallback = _json({"plans": [[line] for line in spare if line.strip()][:3]})
-    reply = await t.ctx.ask("books", prompt, part="plans", check=both(check_language(t.language, "plans"), check_plans), fallback=lambda refusals: fallback)
+    reply = await t.ctx.ask(
+        "books", prompt, part="plans", check=both(check_language(t.language, "plans"), check_plans), fallback=lambda refusals: fallback
+    )
     gap = "" if t.language in ("zh", "ja") else " "
     return tuple(gap.join(s.strip() for s in plan) for plan in reply.value["plans"])
 
@@ -376,4 +391,3 @@ def summary_record(t: Telling, passage: str, chapter: str, text: str, summary: s
         episode=chapter,
         entities=t.named_in(f"{summary} {text}"),
     )
-

@@ -88,7 +88,10 @@ class Premise:
         """
         told = self.premise.strip() or self.opening.strip() or (self.plan.strip() and self.short_term)
         if not told:
-            raise InputError("There is nothing to start from: the premise is empty.", "Give a premise, or your own short-term memory and plan, or an opening.")
+            raise InputError(
+                "There is nothing to start from: the premise is empty.",
+                "Give a premise, or your own short-term memory and plan, or an opening.",
+            )
         language = self.language or detect_language(self.premise or self.opening or self.plan) or "en"
         if language not in LANGUAGE_NAMES:
             raise InputError(f"{language!r} is not a language code that Fabula knows.", f"Use one of: {', '.join(sorted(LANGUAGE_NAMES))}.")
@@ -98,7 +101,9 @@ class Premise:
             if value is not None and value < 1:
                 raise InputError(f"The {name} is {value}; it must be at least 1.")
         if self.step_length is not None and not 0 < self.step_length[0] <= self.step_length[1]:
-            raise InputError(f"The length of a passage runs from {self.step_length[0]} to {self.step_length[1]} {unit(language)}, which is no range.")
+            raise InputError(
+                f"The length of a passage runs from {self.step_length[0]} to {self.step_length[1]} {unit(language)}, which is no range."
+            )
         if self.prompt_tokens < 800:
             raise InputError(f"A prompt of {self.prompt_tokens} tokens cannot hold a story's state.", "Give at least 800.")
         if self.chapters is not None and self.outline and self.chapters != len(self.outline):
@@ -107,7 +112,7 @@ class Premise:
 
     def as_dict(self) -> dict[str, Any]:
         """As journaled with the run."""
-        return _plain(asdict(self))
+        return dict(_plain(asdict(self)))
 
     @classmethod
     def from_dict(cls, value: Mapping[str, Any]) -> Premise:

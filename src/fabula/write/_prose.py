@@ -10,30 +10,38 @@ from fabula.text import ends_finished, find_loop, find_requoted, is_language, le
 
 _FENCE = re.compile(r"\A```[\w-]*\n(.*?)\n?```\s*\Z", re.DOTALL)
 _LABEL_WORDS = (
-    r"(?:the\s+)?(?:next\s+|new\s+|output\s+|revised\s+|rewritten\s+|first\s+|last\s+|opening\s+)?(?:passage|paragraph|text|story|scene|content|answer|output)(?:\s+\d+)?"
-    r"|(?:下一|新的?|输出|修改后的?)?(?:段落|正文|故事|文本|内容|场景|回答)|(?:следующий\s+|новый\s+)?(?:отрывок|текст|абзац|рассказ|сцена|ответ)"
+    r"(?:the\s+)?(?:next\s+|new\s+|output\s+|revised\s+|rewritten\s+|first\s+|last\s+|opening\s+)?"
+    r"(?:passage|paragraph|text|story|scene|content|answer|output)(?:\s+\d+)?"
+    r"|(?:下一|新的?|输出|修改后的?)?(?:段落|正文|故事|文本|内容|场景|回答)"
+    r"|(?:следующий\s+|новый\s+)?(?:отрывок|текст|абзац|рассказ|сцена|ответ)"
 )
 _LABEL_LINE = re.compile(rf"\A[\s#>*_]*(?:{_LABEL_WORDS})[\s*_]*[:：][\s*_]*", re.IGNORECASE)
 _PREAMBLE = re.compile(
-    r"\A(?:(?:sure|certainly|of course|okay|ok|great)\b[^\n]{0,120}[:.!]|here(?:'s| is| are)\b[^\n]{0,120}:|(?:好的|当然|以下|下面)[^\n]{0,60}[：:。]|(?:конечно|вот)\b[^\n]{0,100}:)[\s*]*\n+",
+    r"\A(?:(?:sure|certainly|of course|okay|ok|great)\b[^\n]{0,120}[:.!]|here(?:'s| is| are)\b[^\n]{0,120}:"
+    r"|(?:好的|当然|以下|下面)[^\n]{0,60}[：:。]|(?:конечно|вот)\b[^\n]{0,100}:)[\s*]*\n+",
     re.IGNORECASE,
 )
 _REMARK = re.compile(
-    r"\n+[\s*_]*(?:\(?(?:word count|words|characters|note|字数|注|количество слов|примечание)\s*[:：]|---+\s*\Z)[^\n]*\s*\Z", re.IGNORECASE
+    r"\n+[\s*_]*(?:\(?(?:word count|words|characters|note|字数|注|количество слов|примечание)\s*[:：]|---+\s*\Z)[^\n]*\s*\Z",
+    re.IGNORECASE,
 )
 _REFUSAL_START = re.compile(
-    r"\A\s*(?:i['’]m sorry|i am sorry|sorry|i can(?:no|['’])t|i cannot|i am unable|i['’]m unable|as an? (?:ai|language model)|抱歉|对不起|很抱歉|我无法|作为一个?(?:AI|人工智能|语言模型)|извините|к сожалению, я|я не могу|как (?:ии|языковая модель))",
+    r"\A\s*(?:i['’]m sorry|i am sorry|sorry|i can(?:no|['’])t|i cannot|i am unable|i['’]m unable|as an? (?:ai|language model)"
+    r"|抱歉|对不起|很抱歉|我无法|作为一个?(?:AI|人工智能|语言模型)"
+    r"|извините|к сожалению, я|я не могу|как (?:ии|языковая модель))",
     re.IGNORECASE,
 )
 _REFUSAL_BODY = re.compile(
-    r"\b(?:assist|help (?:you )?with|request|guidelines|policy|language model|\bAI\b|comply|fulfil)|协助|请求|无法(?:满足|提供|完成)|语言模型|准则|помочь|запрос|языков\w+ модел|выполнить",
+    r"\b(?:assist|help (?:you )?with|request|guidelines|policy|language model|AI\b|comply|fulfil)"
+    r"|协助|请求|无法(?:满足|提供|完成)|语言模型|准则|помочь|запрос|языков\w+ модел|выполнить",
     re.IGNORECASE,
 )
 
 
 def clean(raw: str) -> str:
     """A model's answer without what is not the story: fences, a label or remark before it, a count after it. Only removes; a line
-    inside the prose that looks like a label stays."""
+    inside the prose that looks like a label stays.
+    """
     text = raw.strip().removeprefix("\ufeff")
     fence = _FENCE.match(text)
     if fence:
@@ -44,13 +52,13 @@ def clean(raw: str) -> str:
 
 
 def passage_of(raw: str, language: str) -> str:
-    """The finished part of an answer: cleaned, and trimmed to its last whole sentence ("" if there is none)."""
+    """The finished part of an answer: cleaned, and trimmed to its last whole sentence (empty if there is none)."""
     text = clean(raw)
     return text if ends_finished(text, language) else trim_to_sentence(text, language)
 
 
 def is_refusal(text: str) -> bool:
-    """The model declines instead of writing. ("I'm sorry," said by someone in the story is none.)"""
+    """The model declines instead of writing; "I'm sorry," said by someone in the story, is none."""
     return bool(_REFUSAL_START.match(text)) and bool(_REFUSAL_BODY.search(text[:600])) and len(text) < 1_500
 
 
@@ -58,6 +66,7 @@ def check_prose(language: str, earlier: Sequence[str], minimum: int, *, whole: b
     """A check for passages.
 
     Args:
+        language: ISO 639-1, asked for.
         earlier: texts of the story that the passage may not quote again at length.
         minimum: least length in the language's unit.
         whole: the answer must be finished as it stands (else its finished part counts).
@@ -92,7 +101,7 @@ def check_prose(language: str, earlier: Sequence[str], minimum: int, *, whole: b
 def check_language(language: str, *fields: str) -> Check:
     """A check for structured answers: these fields (strings or lists of strings) are in the language asked for."""
 
-    def check(raw: str, finish: str) -> str | None:
+    def check(raw: str, _finish: str) -> str | None:
         from fabula.models import extract_json
 
         value = extract_json(raw)

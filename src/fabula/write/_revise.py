@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from fabula.memory import Record
+from fabula.runs import Fallback, always
 from fabula.text import length, sentences
 from fabula.write._passage import MOST_SHORT_TERM, summary_record
 from fabula.write._prose import check_language, check_prose, clean
@@ -44,7 +45,14 @@ async def rewrite_step(t: Telling, task: Mapping[str, Any]) -> dict[str, Any]:
     position = t.position
     ctx.put("position", {**position, "length": position["length"] + length(whole, t.language) - length(text, t.language)})
     ctx.put("rederive", sorted({*ctx.piece("rederive", default=[]), passage}))
-    return {"kind": "rewrite", "passage": passage, "how": task["how"], "direction": task["direction"], "before": selection, "after": f"{lead}{new}{trail}"}
+    return {
+        "kind": "rewrite",
+        "passage": passage,
+        "how": task["how"],
+        "direction": task["direction"],
+        "before": selection,
+        "after": f"{lead}{new}{trail}",
+    }
 
 
 async def rederive_step(t: Telling, passages: list[str]) -> dict[str, Any]:
@@ -54,7 +62,11 @@ async def rederive_step(t: Telling, passages: list[str]) -> dict[str, Any]:
     now = [p for p in now if ctx.piece(f"text:{p}", rests=False)]
     last = t.position["last"]
     old = list(ctx.piece("short_term", default=[], rests=False))
-    value = await _derive(t, now, old, t.last_text() if last and last not in now else "") if now else {"summaries": [], "reason": "", "short_term": old}
+    value = (
+        await _derive(t, now, old, t.last_text() if last and last not in now else "")
+        if now
+        else {"summaries": [], "reason": "", "short_term": old}
+    )
     for passage, summary in zip(now, value["summaries"], strict=False):
         held = ctx.piece(f"text:{passage}")
         if held.get("record"):
@@ -85,16 +97,15 @@ async def _derive(t: Telling, passages: list[str], old: list[str], last: str) ->
             return f"invalid: {len(passages)} summaries are needed, one for each passage"
         return check_language(t.language, "summaries", "short_term")(raw, finish)
 
-    fallback = None
+    fallback: Fallback | None = None
     if t.small:
         import json
 
         leads = [sentences(text, t.language)[0].strip() for text in texts]
-        kept = json.dumps({"summaries": leads, "reason": "the first sentence of each passage", "short_term": [*old, *leads][-14:]}, ensure_ascii=False)
-
-        def fallback(refusals: object) -> str:
-            return kept
-
+        kept = json.dumps(
+            {"summaries": leads, "reason": "the first sentence of each passage", "short_term": [*old, *leads][-14:]}, ensure_ascii=False
+        )
+        fallback = always(kept)
     reply = await t.ctx.ask("rederive", limited(prompt, t.book_tokens), check=check, fallback=fallback)
     return dict(reply.value)
 

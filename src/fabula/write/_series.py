@@ -70,7 +70,7 @@ class Series:
         return tuple(Character(name, about) for name, about in told.items())
 
     def join(self, novel: Novel, names: Sequence[str] | None = None) -> int:
-        """Bind entities to a book: from its next step on it recalls what the series knows of them. None = all. Returns the edit's position."""
+        """Bind entities (None = all) to a book: from its next step on it recalls what is told of them. Returns the edit's position."""
         known = [c.name for c in self.cast()]
         unknown = sorted(set(names or ()) - set(known))
         if unknown:

@@ -22,8 +22,7 @@ from fabula.runs import Context, Pieces, Prompts, Recurrence, Run
 from fabula.store import FAR
 from fabula.text import length, split
 from fabula.write._outline import outline_missing, outline_step
-from fabula.write._passage import keep_books, passage_step, settle
-from fabula.write._passage import Plan
+from fabula.write._passage import Plan, keep_books, passage_step, settle
 from fabula.write._premise import Premise
 from fabula.write._prose import check_language, check_prose, passage_of
 from fabula.write._revise import rederive_step, rewrite_step
@@ -42,7 +41,7 @@ class Story(Recurrence):
         self._prompts: dict[str, Prompts] = {}
         self._premises: dict[str, Premise] = {}
 
-    def lanes(self, premise: Mapping[str, Any]) -> dict[str, tuple[int, int]]:
+    def lanes(self, premise: Mapping[str, Any]) -> dict[str, tuple[int, int]]:  # noqa: ARG002
         """One."""
         return {LANE: (0, FAR)}
 
@@ -177,7 +176,9 @@ def _keep_background(t: Telling, setting: str) -> None:
     for number, span in enumerate(split(setting, _BACKGROUND_CHUNK)):
         part = setting[span.start : span.end].strip()
         if part:
-            t.ctx.remember(f"background-{number}", Record(id="", kind="observation", text=part, source="person", quote=part[:80], episode="background"))
+            t.ctx.remember(
+                f"background-{number}", Record(id="", kind="observation", text=part, source="person", quote=part[:80], episode="background")
+            )
 
 
 async def _adopt_opening(t: Telling) -> dict[str, Any]:

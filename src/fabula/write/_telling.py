@@ -117,7 +117,9 @@ class Telling:
 
     def cast_lines(self) -> str:
         """The cast as a prompt shows it."""
-        return "\n".join(self.fit_lines([f"- {c['name']}: {c['about']}" if c.get("about") else f"- {c['name']}" for c in self.cast()], "cast"))
+        return "\n".join(
+            self.fit_lines([f"- {c['name']}: {c['about']}" if c.get("about") else f"- {c['name']}" for c in self.cast()], "cast")
+        )
 
     def notes_lines(self) -> str:
         """The short-term memory as a prompt shows it."""
@@ -167,7 +169,7 @@ class Telling:
     def place(self) -> Place:
         """Where the next passage stands: the last tenth of a book with a length is told to land."""
         position, length = self.position, self.ctx.piece("length")
-        low, high = self._step_length(position["length"], length)
+        low, high = self._step_length(length)
         chapter, fresh, index = self._chapter(position, low)
         kind: Kind = "first" if position["passages"] == 0 else "chapter" if fresh else "middle"
         if length is not None and position["passages"]:
@@ -181,7 +183,7 @@ class Telling:
             kind = "last"
         return Place(kind, low, high, chapter, fresh, index)
 
-    def _step_length(self, done: int, length: int | None) -> tuple[int, int]:
+    def _step_length(self, length: int | None) -> tuple[int, int]:
         if self.premise.step_length is not None:
             return self.premise.step_length
         low, high = step_length(self.language)
@@ -194,8 +196,9 @@ class Telling:
 
     def chapter_length(self) -> int | None:
         """Length of a chapter, or None where the book has but one."""
-        p, length = self.premise, self.ctx.piece("length")
-        outline = self.ctx.piece("outline_size", default=0)
+        p = self.premise
+        length: int | None = self.ctx.piece("length")
+        outline = int(self.ctx.piece("outline_size", default=0))
         if p.chapter_length is not None:
             return p.chapter_length
         if outline and length:
@@ -207,7 +210,8 @@ class Telling:
 
     def _chapter(self, position: Mapping[str, Any], low: int) -> tuple[str, bool, int | None]:
         """(chapter id, is new, index in the outline). The next chapter of an outline is the first that is not written, in the order of
-        the outline, never the one after the highest number seen."""
+        the outline, never the one after the highest number seen.
+        """
         size, outline = self.chapter_length(), self.ctx.piece("outline_size", default=0)
         current = position["chapter"]
         full = size is not None and position["chapter_length"] + low // 2 >= size
@@ -225,7 +229,9 @@ class Telling:
 
     def _outline_done(self, index: int | None, position: Mapping[str, Any], low: int) -> bool:
         outline, size = self.ctx.piece("outline_size", default=0), self.chapter_length()
-        return bool(outline) and index is not None and index + 1 >= outline and size is not None and position["chapter_length"] + low >= size
+        return (
+            bool(outline) and index is not None and index + 1 >= outline and size is not None and position["chapter_length"] + low >= size
+        )
 
 
 def joined(*parts: Rendered, middle: Sequence[Message] = ()) -> Rendered:
@@ -265,4 +271,3 @@ def plan_beats(plan: str, language: str) -> list[str]:
     """The sentences of a plan, at most five."""
     parts = [s.strip() for s in sentences(plan, language) if s.strip()]
     return parts[:5] or [plan]
-
