@@ -222,7 +222,7 @@ class OpenAIModel:
     def _client(self) -> AsyncOpenAI:
         """The SDK's client; connections belong to an event loop, so each loop gets its own."""
         import httpx2
-        from openai import AsyncOpenAI, Omit
+        from openai import AsyncOpenAI
 
         loop = asyncio.get_running_loop()
         if self._sdk is None or self._loop is not loop:
@@ -231,14 +231,12 @@ class OpenAIModel:
             client = self._given_client
             if client is None and urlsplit(self._base_url).hostname in _LOOPBACK:
                 client = httpx2.AsyncClient(trust_env=False, timeout=timeout, limits=httpx2.Limits(max_connections=None))
-            headers: dict[str, Any] = {} if self._key else {"Authorization": Omit()}
             self._sdk = AsyncOpenAI(
                 api_key=self._key or "none",
                 base_url=self._base_url,
                 max_retries=0,
                 timeout=timeout,
                 http_client=client,
-                default_headers=headers,
             )
             self._loop = loop
         return self._sdk
@@ -250,11 +248,12 @@ class OpenAIModel:
         from fabula.models._openai_errors import read_reply, refused_field
 
         self._check_bytes(fields)
+        headers = {} if self._key else {"Authorization": openai.Omit()}
         rest = {name: value for name, value in fields.items() if name not in ("model", "messages")}
         try:
             async with asyncio.timeout(self._profile.timeout_seconds):
                 return await self._client().chat.completions.create(
-                    model=fields["model"], messages=fields["messages"], stream=True, extra_body=rest
+                    model=fields["model"], messages=fields["messages"], stream=True, extra_body=rest, extra_headers=headers
                 )
         except TimeoutError:
             raise TimedOut(f"{self._name} at {self._address} kept silent for {self._profile.timeout_seconds:g} s.") from None

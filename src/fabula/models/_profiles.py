@@ -39,13 +39,9 @@ def find_profile(model: str, base_url: str | None = None, override: Mapping[str,
     server = next((entry for entry in _table()["servers"] if base_url and re.search(entry["address"], base_url, re.IGNORECASE)), None)
     if family is not None:
         profile = _changed(profile, {k: v for k, v in family.items() if k != "model"})
-        if base_url is None and profile.name.startswith(("qwen", "smollm")):
-            profile = _changed(
-                profile, {"price_known": True, "knobs+": ["min_p", "dry_multiplier", "frequency_penalty", "presence_penalty"]}
-            )
     if server is not None:
         profile = _served(profile, server)
-    return _overridden(profile, override or {})
+    return override_profile(profile, override or {})
 
 
 def _served(profile: Profile, server: Mapping[str, Any]) -> Profile:
@@ -68,7 +64,12 @@ def _changed(profile: Profile, changes: Mapping[str, Any]) -> Profile:
     return replace(profile, **values)
 
 
-def _overridden(profile: Profile, override: Mapping[str, Any]) -> Profile:
+def override_profile(profile: Profile, override: Mapping[str, Any]) -> Profile:
+    """The profile with a person's own word over it; a price that is set counts as known.
+
+    Raises:
+        InputError: an unknown field, or a value that the field cannot have.
+    """
     if not override:
         return profile
     for name, value in override.items():

@@ -30,7 +30,7 @@ async def closing(events: AsyncIterator[Event]) -> AsyncIterator[AsyncIterator[E
             await close()
 
 
-class _Around:
+class Around:
     """A model around another one."""
 
     def __init__(self, model: Model) -> None:
@@ -54,12 +54,18 @@ class _Around:
         """What the inner model learnt of its server; None where it learns nothing."""
         return getattr(self.inner, "learnt", None)
 
+    async def ready(self) -> None:
+        """Do now what the first request would do, where the inner model has such a thing (fetch weights, start a server)."""
+        ready: Callable[[], Awaitable[None]] | None = getattr(self.inner, "ready", None)
+        if ready is not None:
+            await ready()
+
     async def close(self) -> None:
         """Close the inner model."""
         await self.inner.close()
 
 
-class Retrying(_Around):
+class Retrying(Around):
     """Asks again where that may help: rate limits, server errors, silence, nothing there.
 
     Waits as long as the server tells, else twice as long each time, with jitter. What was delivered cannot be taken back, so after the
@@ -133,7 +139,7 @@ class Retrying(_Around):
         return float(told) + 0.1 * own if isinstance(told, int | float) else own
 
 
-class Concurrent(_Around):
+class Concurrent(Around):
     """At most `limit` streams at once (the profile's `concurrency` if None); the others wait in order.
 
     A stream counts until it is closed, so a consumer that leaves one open keeps its place.
@@ -235,7 +241,7 @@ class Budget:
         self.spent = self.spent.plus(real)
 
 
-class Budgeted(_Around):
+class Budgeted(Around):
     """Stops **before** a limit is exceeded, counting what is asked: the worst case is the prompt's estimate plus `max_tokens`.
 
     A call that fails on its way is charged too: its prompt, unless the server refused to look at it, and the text that came.
