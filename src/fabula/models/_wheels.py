@@ -68,7 +68,7 @@ def _run(command: list[str], folder: Path, told: Callable[[int], None]) -> str:
     log = folder / "stderr"
     environment = {**os.environ, "TMPDIR": str(folder), "TEMP": str(folder), "TMP": str(folder)}
     with log.open("wb") as errors:
-        child = subprocess.Popen(command, cwd=folder, env=environment, stdin=subprocess.DEVNULL, stdout=errors, stderr=errors)  # noqa: S603 - our own command
+        child = subprocess.Popen(command, cwd=folder, env=environment, stdin=subprocess.DEVNULL, stdout=errors, stderr=errors)
         try:
             size, since = 0, time.monotonic()
             while child.poll() is None:
