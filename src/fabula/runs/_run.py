@@ -70,7 +70,7 @@ def create(
     return run
 
 
-def fork(store: Store, parent: str, cut: int, *, title: str = "", run: str | None = None) -> str:
+def fork(store: Store, parent: str, cut: int, *, title: str = "", run: str | None = None, model_seed: str | None = None) -> str:
     """A pointer: (parent, cut in logical time, pin in the journal). Copies nothing. Its model seed is its own.
 
     Raises:
@@ -83,7 +83,11 @@ def fork(store: Store, parent: str, cut: int, *, title: str = "", run: str | Non
     run = run or os.urandom(6).hex()
     with store.write(run, "fork") as tx:
         pin = tx.pos - 1
-        tx.add(replace(row, id=run, title=title or row.title, parent=row.id, cut=cut, pin=pin, model_seed=os.urandom(8).hex(), pos=0))
+        tx.add(
+            replace(
+                row, id=run, title=title or row.title, parent=row.id, cut=cut, pin=pin, model_seed=model_seed or os.urandom(8).hex(), pos=0
+            )
+        )
         tx.add(IntakeRow(run, cut, tx.pos))
     return run
 

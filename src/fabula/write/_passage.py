@@ -240,7 +240,7 @@ async def single_call(t: Telling, place: Place, plan: Plan, memos: Sequence[Memo
 
 async def keep_books(t: Telling, place: Place, plan: Plan, text: str) -> Books:
     """Summary, short-term memory and plans, after the passage."""
-    return await (small_books if t.small else whole_books)(t, place, plan, text)
+    return await small_books(t, place, text) if t.small else await whole_books(t, place, plan, text)
 
 
 async def whole_books(t: Telling, place: Place, plan: Plan, text: str) -> Books:
@@ -277,7 +277,7 @@ def check_plans(raw: str, _finish: str) -> str | None:
     return "invalid: two of the plans are the same" if len({p.strip().casefold() for p in plans}) < len(plans) else None
 
 
-async def small_books(t: Telling, place: Place, plan: Plan, text: str) -> Books:
+async def small_books(t: Telling, place: Place, text: str) -> Books:
     """Short calls, each of which a small model can do; code does the rewriting of the short-term memory."""
     name = t.premise.language_name()
     known = t.fit_lines(t.short_term(), "short_term")
@@ -287,7 +287,7 @@ async def small_books(t: Telling, place: Place, plan: Plan, text: str) -> Books:
     fallback = _json({"summary": lead, "new": [lead]})
     reply = await t.ctx.ask("books", prompt, part="summary", check=check, fallback=always(fallback))
     summary, new = reply.value["summary"].strip(), [s.strip() for s in reply.value["new"] if s.strip()]
-    lines, reason = await _forget_outdated(t, [*known, *(s for s in new if s not in known)], summary)
+    lines, reason = await _forget_outdated(t, list(dict.fromkeys([*t.short_term(), *new])), summary)
     plans = () if place.kind == "last" else await _small_plans(t, place, lines, text)
     return Books(summary, reason or f"+ {len(new)}", tuple(lines), plans)
 
@@ -321,7 +321,7 @@ async def _small_plans(t: Telling, place: Place, lines: Sequence[str], text: str
     spare = t.tail("spare-plans", names=[c["name"] for c in t.cast()] or ["…"]).messages[0].content.splitlines()
     fallback = _json({"plans": [[line] for line in spare if line.strip()][:3]})
     reply = await t.ctx.ask(
-        "books", prompt, part="plans", check=both(check_language(t.language, "plans"), check_plans), fallback=lambda refusals: fallback
+        "books", prompt, part="plans", check=both(check_language(t.language, "plans"), check_plans), fallback=always(fallback)
     )
     gap = "" if t.language in ("zh", "ja") else " "
     return tuple(gap.join(s.strip() for s in plan) for plan in reply.value["plans"])
