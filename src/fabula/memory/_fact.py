@@ -83,15 +83,13 @@ class Scene:
 
     def named(self) -> Bools:
         """(m,)."""
-        names = self._scope.names
-        if self._query.named:
-            numbers = [number for name in self._query.named for number in names.equal(name)]
-        else:
-            numbers = names.named(frozenset(self._terms))
+        names, place = self._scope.names, self._seen.place
         out = np.zeros(self.size, np.bool_)
-        for number in numbers:
-            places = self._seen.place[np.array(names.docs[number], np.int64)]
-            out[places[places >= 0]] = True
+        if not self._query.named:
+            out[names.named(frozenset(self._terms), place)] = True
+        for name in self._query.named:
+            for at in names.equal(name):
+                out[names.places(at, place)] = True
         return out
 
     def coverage(self) -> Floats:
@@ -142,7 +140,8 @@ class Scene:
             np.maximum.at(cited, target, h[source])
             parts["cited"] = CITED * cited
         parts["named"] = NAMED * self.named().astype(np.float64)
-        eligible = None if self._vector is not None else np.sum(list(parts.values()), axis=0) > 0
+        # min-max takes the least of several matches, and an only match, to 0: a record that shares a word may be found all the same
+        eligible = None if self._vector is not None else (self.coverage() > 0) | (np.sum(list(parts.values()), axis=0) > 0)
         rated = self.importance()
         unrated = np.minimum(np.log1p(self._seen.length) / np.log1p(_LONG), 1)
         parts["importance"] = IMPORTANCE * np.where(np.isnan(rated), unrated, (rated - 1) / 9)
