@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from fabula.formats._archive import open_archive, parse_xml, part
 from fabula.formats._book import Book, Chapter, Scene, heading_separator, one_line
-from fabula.formats._docx import COLOPHON, LABEL, PART_NAMESPACE, SCENE_BREAK, SCENE_LINE, SCENE_TEXT
+from fabula.formats._docx import COLOPHON, LABEL, PART_NAMESPACE, SCENE_BREAK, SCENE_LINE
 from fabula.formats._lines import unused_name
 from fabula.formats._outline import Block, outline
 from fabula.formats._paragraphs import Mark, Paragraph, Run, join_paragraphs, join_runs
@@ -79,15 +79,15 @@ class _Paragraph:
         match = re.fullmatch(r"heading ([1-6])", self.style, re.IGNORECASE)
         return int(match[1]) if match else 0
 
-    def runs(self, *, by_style: bool = False) -> Iterator[tuple[str, Run]]:
-        """Each run with the name of its character style. `by_style`: emphasis only where a style says so."""
+    def runs(self) -> Iterator[tuple[str, Run]]:
+        """Each run with the name of its character style; italic and bold are emphasis, by style or by hand."""
         for run in self._element.iter(f"{_W}r"):
             if any(above.tag == f"{_W}p" for above in _below(run, self._element)):
                 continue  # of a text box inside; its paragraph is met on its own
             properties = run.find(f"{_W}rPr")
             style = self._style(properties.find(f"{_W}rStyle") if properties is not None else None)
             mark: Mark = _MARK_OF.get(style, "")
-            if not mark and properties is not None and not by_style:
+            if not mark and properties is not None:
                 mark = "**" if _on(properties.find(f"{_W}b")) else "*" if _on(properties.find(f"{_W}i")) else ""
             yield style, Run(mark, "".join(_text(child) for child in run))
 
@@ -187,5 +187,5 @@ def _own_heading(paragraph: _Paragraph, language: str) -> tuple[str, str]:
 
 
 def _own_paragraph(paragraph: _Paragraph) -> Paragraph:
-    text = join_runs(run for _, run in paragraph.runs(by_style=paragraph.style in {SCENE_TEXT, SCENE_LINE}))
+    text = join_runs(run for _, run in paragraph.runs())
     return Paragraph("blank" if not text else "tight" if paragraph.style == SCENE_LINE else "plain", text)
