@@ -110,6 +110,8 @@ class _Writer:
     def paragraphs(self, text: str, plain: str, tight: str) -> None:
         for kind, line in split_paragraphs(text):
             paragraph = self._document.add_paragraph(style=tight if kind == "tight" else plain)
+            if line[:1].isspace():
+                paragraph.paragraph_format.first_line_indent = 0  # white space that the text brings along is indent enough
             for mark, inner in split_runs(line):
                 self._run(paragraph, inner, MARKS.get(mark))
 

@@ -182,8 +182,8 @@ def _own_text(section: _Element) -> str:
     paragraphs = []
     for item in section.iter(f"{{{XHTML}}}p"):
         text = join_runs(_own_runs(item))
-        kind = item.get("class")
-        paragraphs.append(Paragraph("blank" if not text else "tight" if kind == "tight" else "plain", text))
+        kinds = item.get("class", "").split()
+        paragraphs.append(Paragraph("blank" if not text else "tight" if "tight" in kinds else "plain", text))
     return join_paragraphs(paragraphs)
 
 
