@@ -77,6 +77,7 @@ __all__ = [
     "VectorRow",
     "WithdrawnRow",
     "open_store",
+    "salvage",
 ]
 
 
@@ -104,3 +105,16 @@ def open_store(
 
     store: SQLiteStore = Opened(place, fault=fault, clock=clock, busy_seconds=busy_seconds)
     return store
+
+
+def salvage(place: str | _Path, *, clock: _Callable[[], float] = _time.time, busy_seconds: float = 30.0) -> list[Finding]:
+    """Save what can be read of a library that cannot be opened; the damaged file is kept beside the new one.
+
+    Raises:
+        NotFound: there is no such file.
+        Held: a process holds one of its runs.
+        LibraryDamaged: nothing can be read of it; it is left as it was.
+    """
+    from fabula.store._salvage import salvage as saved
+
+    return saved(_Path(place), clock, busy_seconds)

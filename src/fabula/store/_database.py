@@ -30,6 +30,8 @@ def translated(error: Exception, place: str) -> FabulaError:
             f"{error.filename or place} cannot be used: {error.strerror}.", "Correct the permissions, or choose another place."
         )
     code = getattr(error, "sqlite_errorcode", None)
+    if code is None and "decode" in str(error):
+        return LibraryDamaged(f"The library {place} is damaged: {error}.")
     if code is None:  # sqlite3's own: the connection is closed, or used from a second thread
         return StoreError(f"The library {place} cannot be used here: {error}.", "Open it again.")
     primary = code & 0xFF
@@ -103,7 +105,7 @@ class Database:
     @contextmanager
     def transaction(self) -> Iterator[None]:
         """BEGIN IMMEDIATE … COMMIT; anything raised inside, and a COMMIT that fails, rolls back."""
-        if self.connection.in_transaction:
+        if self._inside():
             raise StoreError(
                 f"A write to {self.place} is open already.",
                 "This is a bug in Fabula or in your extension: close one write before the next.",
@@ -115,6 +117,12 @@ class Database:
         except BaseException:
             self._roll_back()
             raise
+
+    def _inside(self) -> bool:
+        try:
+            return self.connection.in_transaction
+        except sqlite3.Error as error:  # closed
+            raise translated(error, self.place) from error
 
     def _roll_back(self) -> None:
         if self.connection.in_transaction:  # after some errors SQLite has rolled back by itself

@@ -189,22 +189,33 @@ def scope(run: str) -> str:
     return sha256(run.encode("utf-8", "surrogatepass")).hexdigest()[:10] + ":"
 
 
+_CONTROLS = dict.fromkeys([*range(32), 127])
+_LONGEST = 1000
+"""Characters of a term that count (FTS5 cuts at 32,768 bytes)."""
+
+
+def _words(terms: str) -> list[str]:
+    """The distinct terms as the index holds them: without capitals, control characters and halves of characters."""
+    words = terms.lower().encode("utf-8", "replace").decode().split()
+    return list(dict.fromkeys(word for raw in words if (word := raw.translate(_CONTROLS)[:_LONGEST])))
+
+
 def tokens(run: str, terms: str) -> str:
     """What the index holds of a record: each of its terms once for the run and once for all runs."""
     own = scope(run)
-    words = dict.fromkeys(terms.split())
+    words = _words(terms)
     return " ".join([own + word for word in words] + [EVERYWHERE + word for word in words])
 
 
 def search(database: Database, terms: Iterable[str], runs: Sequence[str] | None, limit: int) -> list[tuple[str, int]]:
     """(record id, position) of the events that hold most of the terms; of equal ones the latest first."""
-    words = [word for term in dict.fromkeys(terms) for word in term.split()]
+    words = _words(" ".join(terms))
     if not words or limit <= 0 or (runs is not None and not runs):
         return []
     counts: dict[int, int] = {}
     scopes = [EVERYWHERE] if runs is None else [scope(run) for run in dict.fromkeys(runs)]
     for own in scopes:
-        asked = ['"' + own + word.replace('"', '""') + '"' for word in dict.fromkeys(words)]
+        asked = ['"' + own + word.replace('"', '""') + '"' for word in words]
         for part in range(0, len(asked), _CHUNK):
             few = asked[part : part + _CHUNK]
             union = " UNION ALL ".join([_COUNTED] * len(few))

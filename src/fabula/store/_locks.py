@@ -100,14 +100,7 @@ class Locks:
             if _lock(file) and _same(file, path):
                 return file
             os.close(file)
-        holder = _read(path) or Holder(0, 0.0)
-        who = f"process {holder.process or 'unknown'} on {holder.host or 'this machine'}"
-        raise Held(
-            f"The run {run} is held by {who} since {_moment(holder.since)}.",
-            process=holder.process,
-            since=holder.since,
-            host=holder.host,
-        )
+        raise _held(run, _read(path) or Holder(0, 0.0))
 
     def release(self, run: str) -> None:
         """Give the lock back and take its file away."""
@@ -139,6 +132,14 @@ class Locks:
             return _read(path) or Holder(0, 0.0)
         finally:
             os.close(file)
+
+    def refuse_held(self) -> None:
+        """Raise Held where another process, or another open library, holds any run: the file is about to be replaced."""
+        if self.folder is None or not self.folder.is_dir():
+            return
+        for path in sorted(self.folder.glob("*.lock")):
+            if path.stem not in {file_name(run).removesuffix(".lock") for run in self._files} and not self._free(path, remove=False):
+                raise _held(path.stem, _read(path) or Holder(0, 0.0))
 
     def leftover(self) -> list[Path]:
         """Lock files that nobody holds: their holders were killed. Harmless."""
@@ -174,6 +175,13 @@ class Locks:
             os.close(file)
         self._files.clear()
         self._holders.clear()
+
+
+def _held(run: str, holder: Holder) -> Held:
+    who = f"process {holder.process or 'unknown'} on {holder.host or 'this machine'}"
+    return Held(
+        f"The run {run} is held by {who} since {_moment(holder.since)}.", process=holder.process, since=holder.since, host=holder.host
+    )
 
 
 def _same(file: int, path: Path) -> bool:

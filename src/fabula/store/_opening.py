@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -73,6 +74,11 @@ def _prepare(path: Path, place: str) -> None:
         )
     application = int.from_bytes(header[68:72], "big")
     if application == APPLICATION:
+        if foreign_log(path):
+            raise LibraryDamaged(
+                f"Beside {place} lies the log of another library ({path.name}-wal). Both were left as they are.",
+                f"Run `fabula doctor`, or move {path.name}-wal and {path.name}-shm away.",
+            )
         return
     if application or _tables(path, place):
         raise LibraryDamaged(f"{place} is a database of another program. It was left as it is.", "Give another path for the library.")
@@ -112,9 +118,45 @@ def _migrate(database: Database, path: Path, memory: bool, clock_now: float) -> 
                 act(database)
                 database.do("INSERT INTO migrations VALUES (?, ?)", (name, clock_now))
         database.do(f"PRAGMA application_id = {APPLICATION}")
-        database.do(f"PRAGMA user_version = {len(MIGRATIONS)}")
+        if not applied:
+            database.do(f"PRAGMA user_version = {_identity()}")
     if not memory:
         database.one("PRAGMA wal_checkpoint(PASSIVE)")
+
+
+def _identity() -> int:
+    """A number that tells a library from others (PRAGMA user_version), so that a log left over from another one is noticed."""
+    return 1 + secrets.randbelow(2**31 - 1)
+
+
+def foreign_log(path: Path) -> bool:
+    """Whether the log beside a library was written for another one (a backup was put in its place, say).
+
+    SQLite itself would take the log's pages into the file. A page of the log that is the file's first names its library.
+    """
+    log = path.with_name(path.name + "-wal")
+    try:
+        with path.open("rb") as file:
+            header = file.read(100)
+        if header[68:72] != APPLICATION.to_bytes(4, "big"):
+            return False
+        with log.open("rb") as file:
+            start = file.read(32)
+            size = int.from_bytes(start[8:12], "big")
+            salts, first = start[16:24], b""
+            while len(frame := file.read(24)) == 24 and frame[8:16] == salts:
+                if frame[:4] == b"\x00\x00\x00\x01" and not first:
+                    first = file.read(64)[60:64]
+                    file.seek(size - 64, 1)
+                else:
+                    file.seek(size, 1)
+                if first and frame[4:8] != bytes(4):  # the end of a transaction
+                    return first not in (header[60:64], bytes(4))
+    except FileNotFoundError:
+        pass
+    except OSError as error:
+        raise translated(error, str(path)) from error
+    return False
 
 
 def copy_to(database: Database, target: Path) -> int:
@@ -123,6 +165,7 @@ def copy_to(database: Database, target: Path) -> int:
         with closing(sqlite3.connect(target, isolation_level=None)) as copy:
             database.connection.backup(copy, pages=1024)
             copy.execute("PRAGMA journal_mode = DELETE").fetchone()  # one file, nothing beside it
+            copy.execute(f"PRAGMA user_version = {_identity()}")  # a log of the original is not this one's
     except sqlite3.Error as error:
         target.unlink(missing_ok=True)
         raise translated(error, str(target)) from error

@@ -115,12 +115,14 @@ CREATE INDEX facts_name ON facts(name);
 """
 """One statement ends with a semicolon at the end of its line."""
 
+_SIGNS = "".join(chr(code) for code in range(33, 127) if not chr(code).isalnum())
+_TOKENIZER = "ascii tokenchars '" + _SIGNS.replace("'", "''") + "'"
 FIND = (
-    "CREATE VIRTUAL TABLE find USING fts5(terms, content='', columnsize=0, detail=none,"
-    " tokenize=\"unicode61 remove_diacritics 0 categories 'L* M* N* P* S* Cf Co'\")"
+    "CREATE VIRTUAL TABLE find USING fts5(terms, content='', columnsize=0, detail=none, tokenize='" + _TOKENIZER.replace("'", "''") + "')"
 )
 """The full-text index of `records.terms`, by key. It keeps only which term occurs in which record, once for the run and once
-for all (see `_lines.tokens`), so that a search in a few runs reads nothing of the others."""
+for all (see `_lines.tokens`), so that a search in a few runs reads nothing of the others. Terms are words of our own between
+blanks, already in small letters: every other sign belongs to a word, so that no term of any script is split or lost."""
 
 
 def _start(database: Database) -> None:

@@ -22,7 +22,7 @@ from fabula.store._database import Database
 from fabula.store._locks import Locks
 from fabula.store._opening import copy_to, open_database
 from fabula.store._port import Among, Between, Condition, Fault, R
-from fabula.store._rows import FAR, Address, CallRow, Finding, Holder, PieceRow, Reach, RecordRow, Row, RunRow, StepRow
+from fabula.store._rows import FAR, LIBRARY, Address, CallRow, FactRow, Finding, Holder, PieceRow, Reach, RecordRow, Row, RunRow, StepRow
 from fabula.store._schema import LAST, PER_POSITION, SHIFT, TABLES, Table, high
 
 _CALLS = TABLES[CallRow]
@@ -126,8 +126,10 @@ class SQLiteStore:
         self._clock = clock
         self._closed = False
         self._process = os.getpid()
+        self._path = None if self._place == ":memory:" else Path(self._place)
+        self._busy_seconds = busy_seconds
         self._db = open_database(self._place, self._place, busy_seconds, clock())
-        self._locks = Locks(None if self._place == ":memory:" else Path(f"{self._place}.locks"), clock)
+        self._locks = Locks(None if self._path is None else self._path.with_name(self._path.name + ".locks"), clock)
 
     @property
     def place(self) -> str:
@@ -310,8 +312,19 @@ class SQLiteStore:
         return self._locks.holder(run)
 
     def erase(self, texts: Iterable[str], why: str) -> Mapping[str, int]:
-        """Blank texts for good."""
-        raise NotImplementedError
+        """Blank texts for good. `copies` counts the copies beside the library that Fabula made and that still hold them."""
+        from fabula.store._erase import Erasure, copies, scrub
+
+        erasure = Erasure(self._db, texts)
+        self._db.do("PRAGMA secure_delete = ON")
+        try:
+            with self.write(LIBRARY, "erase") as transaction:
+                erasure.run()
+                transaction.add(FactRow("erased", erasure.said(why)))
+            scrub(self._db, self._path)
+        finally:
+            self._db.do("PRAGMA secure_delete = FAST")
+        return {**erasure.counts, "copies": len(copies(self._path)) if self._path else 0}
 
     def backup(self, target: Path) -> int:
         """Copy the library."""
@@ -321,11 +334,35 @@ class SQLiteStore:
 
     def check(self) -> list[Finding]:
         """Look for damage."""
-        raise NotImplementedError
+        from fabula.store._doctor import check
+
+        return check(self._db, self._locks)
 
     def repair(self) -> list[Finding]:
-        """Mend."""
-        raise NotImplementedError
+        """Mend; where pages are damaged beyond the indexes, put a new library with all readable rows in place of this one."""
+        from fabula.store._doctor import repair
+        from fabula.store._salvage import beside, copy_files, salvage
+
+        if not self.check():
+            return []
+        copy = None if self._path is None else beside(self._path, "before-repair", self._clock)
+        try:
+            if copy is not None:
+                copy_to(self._db, copy)
+        except LibraryDamaged:
+            assert self._path is not None
+            assert copy is not None
+            copy_files(self._path, copy)
+        try:
+            with self._db.transaction():
+                found = repair(self._db, self._locks)
+        except LibraryDamaged:
+            if self._path is None:
+                raise
+            self._db.close()
+            found = salvage(self._path, self._clock, self._busy_seconds, self._locks)
+            self._db = open_database(self._place, self._place, self._busy_seconds, self._clock())
+        return found
 
     def close(self) -> None:
         """Release everything."""
