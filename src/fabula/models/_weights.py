@@ -176,12 +176,7 @@ def _fetch_anew(job: _Fetch) -> None:
     kept = job.have()
     raise WeightsMissing(
         f"The weights {job.weights.name} could not be fetched. " + "; ".join(failures) + ".",
-        (
-            f"{kept:,} bytes are kept: check the network and run the command again (it resumes), "
-            if kept
-            else "Check the network and run the command again, "
-        )
-        + "or use your own GGUF file or another address with `fabula model use`.",
+        f"Check the network and run the command again ({kept:,} bytes are kept), or use your own GGUF file: `fabula model use`.",
         failures=failures,
         kept_bytes=kept,
     )
@@ -366,7 +361,7 @@ def _append_body(job: _Fetch, response: httpx2.Response, label: str, done: int) 
     told = 0.0
     with job.partial.open("r+b" if done else "wb") as out:
         out.seek(done)
-        for block in response.iter_bytes(1 << 20):
+        for block in response.iter_raw():  # as it comes: a break must not lose what came
             out.write(block)
             done += len(block)
             if job.total and done > job.total:
