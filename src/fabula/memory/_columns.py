@@ -156,13 +156,25 @@ class Names:
                     self._holding.setdefault(term, set()).add(word)
         return at
 
-    def named(self, terms: frozenset[str]) -> list[int]:
-        """Names of which a text with these terms holds every word, or a word that no other name has ("Orlov" names Captain Orlov)."""
+    def named(self, terms: frozenset[str], place: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Places of documents about somebody of whom a text with these terms holds every word, or a word that is of no other visible
+        name ("Orlov" names Captain Orlov).
+
+        Args:
+            terms: search terms of the text.
+            place: (n,) document → place; -1 = not visible.
+        """
         said = {word for term in terms for word in self._holding.get(term, ()) if word <= terms}
-        near = {at for word in said for at in self._with[word]}
-        return sorted(
-            at for at in near if said.issuperset(self._words[at]) or any(w in said and len(self._with[w]) == 1 for w in self._words[at])
-        )
+        seen = {at: self.places(at, place) for at in {at for word in said for at in self._with[word]}}
+        bearers = {word: sum(1 for at in self._with[word] if len(seen[at])) for word in said}
+        own = {word for word in said if bearers[word] == 1}
+        meant = [at for at in sorted(seen) if said.issuperset(self._words[at]) or not own.isdisjoint(self._words[at])]
+        return np.concatenate([np.empty(0, np.int64), *(seen[at] for at in meant)])
+
+    def places(self, at: int, place: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Places of the visible documents about a name."""
+        places = place[np.array(self.docs[at], np.int64)]
+        return places[places >= 0]
 
     def equal(self, name: str) -> list[int]:
         """Names that are this one: letter by letter, else all its terms."""

@@ -304,7 +304,7 @@ def _sentence(row: RecordRow, before: Record | None) -> str:
     because = f": {why}" if why else ""
     if row.event == "add":
         source = row.data.get("source", "")
-        return f"Remembered “{row.data.get('text', '')}”" + (f", from {source}." if source else ".")
+        return f"Remembered{f', from {source}' if source else ''}: “{row.data.get('text', '')}”"
     if row.event == "edit":
         parts = []
         for name, value in row.data["changes"].items():

@@ -158,7 +158,8 @@ class HotScope:
         pos = self._store.position()
         if pos == self.pos:
             return
-        gone = self._withdrawn(pos)
+        withdrawn = self._withdrawn(pos)
+        gone = {row.target for row in withdrawn if row.pos <= self._pins.get(row.run, FAR)}
         touched = {number for target in gone for number in self._events_at.pop(target)}
         rows = self._store.records(self.line, lanes=self.lanes, entities=self.entities, after=self.pos)
         groups = by_id(row for row in rows if row.pos <= pos)
@@ -166,7 +167,8 @@ class HotScope:
         for ident, events in groups.items():
             self._note_events(ident, events)
         touched |= known
-        if len(touched) > _MOST_REFOLDED or self._closed > max(1_000, len(self.records) // 2):
+        # What an ancestor withdraws behind the pin stays for its line, but not for who only sees it as part of the library.
+        if len(gone) < len(withdrawn) or len(touched) > _MOST_REFOLDED or self._closed > max(1_000, len(self.records) // 2):
             self._reload(pos)
             return
         fresh = [self._refold(touched)] if touched else []
@@ -178,12 +180,12 @@ class HotScope:
         self.pos = pos
         self._settle(changed)
 
-    def _withdrawn(self, pos: int) -> set[int]:
-        """Positions of commits with events of this scope that were withdrawn since, as far as the line sees it."""
+    def _withdrawn(self, pos: int) -> list[WithdrawnRow]:
+        """What was withdrawn since, of commits with events of this scope."""
         if not self._events_at:
-            return set()
+            return []
         rows = self._store.rows(WithdrawnRow, pos=Between(self.pos + 1, pos))
-        return {row.target for row in rows if row.target in self._events_at and row.pos <= self._pins.get(row.run, FAR)}
+        return [row for row in rows if row.target in self._events_at]
 
     def _reload(self, pos: int) -> None:
         version = self.version
