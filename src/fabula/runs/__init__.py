@@ -10,6 +10,8 @@ from fabula.runs._context import Context, Memo
 from fabula.runs._drive import advance
 from fabula.runs._export import export, row_dict
 from fabula.runs._facts import Limits, ModelFacts
+from fabula.runs._overview import Edit, Overview, edits, last_model, latest_piece, overview
+from fabula.runs._person import ACTS, act, act_on_library, find_record, one_of, records_of, view_of
 from fabula.runs._progress import Answered, Asked, Listener, Noted, Progress, StepBegun, StepDone, Wrote, silent
 from fabula.runs._prompts import Prompt, Prompts, Rendered, copy_prompts, own_prompts, parse_prompt
 from fabula.runs._recurrence import Pieces, Recurrence
@@ -18,6 +20,7 @@ from fabula.runs._run import Run, create, facts_of, fork, leave_input
 from fabula.runs._trace import Divergence, Stale, Trace, TracedCall, diff, drafts, stale, stale_pieces, trace
 
 __all__ = [
+    "ACTS",
     "Answered",
     "Ask",
     "Asked",
@@ -25,12 +28,14 @@ __all__ = [
     "Context",
     "Difference",
     "Divergence",
+    "Edit",
     "Fallback",
     "Limits",
     "Listener",
     "Memo",
     "ModelFacts",
     "Noted",
+    "Overview",
     "Pieces",
     "Progress",
     "Prompt",
@@ -46,22 +51,32 @@ __all__ = [
     "Trace",
     "TracedCall",
     "Wrote",
+    "act",
+    "act_on_library",
     "advance",
     "always",
     "copy_prompts",
     "create",
     "diff",
     "drafts",
+    "edits",
     "export",
     "facts_of",
+    "find_record",
     "fork",
+    "last_model",
+    "latest_piece",
     "leave_input",
+    "one_of",
+    "overview",
     "own_prompts",
     "parse_prompt",
+    "records_of",
     "replay",
     "row_dict",
     "silent",
     "stale",
     "stale_pieces",
     "trace",
+    "view_of",
 ]

@@ -61,9 +61,13 @@ class Recurrence:
         return True
 
     def take_input(self, run: Run, kind: str, payload: Any) -> None:
-        """Turn what a second process left in the inbox into edits; called between steps."""
+        """Turn what a second process left in the inbox into edits; called between steps. Raises InputError, NotPossible: it cannot be."""
         if kind == "edit":
             run.edit({(payload["lane"], payload["name"]): payload["value"]})
+        elif kind == "memory":
+            from fabula.runs._person import act
+
+            act(run, payload["do"], payload["with"])
 
     async def step(self, ctx: Context) -> Any:
         """One step. Touches the world through `ctx` alone; what it returns is journaled as its output (a plain JSON value)."""

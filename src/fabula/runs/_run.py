@@ -17,7 +17,7 @@ from fabula.memory import Memory
 from fabula.models import Model, Usage
 from fabula.runs._context import Context
 from fabula.runs._facts import MODEL_PIECE, SMALL_MODEL_PIECE, Limits, ModelFacts
-from fabula.runs._progress import Listener, Progress, silent
+from fabula.runs._progress import Listener, Noted, Progress, silent
 from fabula.runs._prompts import Prompts
 from fabula.runs._recurrence import Recurrence
 from fabula.store import (
@@ -408,7 +408,10 @@ class Run:
         waiting = [row for row in self.store.rows(InboxRow, run=self.id) if row.pos not in taken]
         for row in waiting:
             # the edit first: were the process killed between the two, the input would be taken in twice, which changes nothing
-            self.recurrence.take_input(self, row.kind, row.payload)
+            try:
+                self.recurrence.take_input(self, row.kind, row.payload)
+            except (InputError, NotPossible) as error:
+                self.tell(Noted(f"What another process left for this run could not be done: {error.message}"))
             with self.store.write(self.id, "taken") as tx:
                 tx.add(TakenRow(row.pos, self.id))
         return len(waiting)

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from fabula.errors import InputError, NotFound, NotPossible
-from fabula.memory import Memory, Record, retracted
+from fabula.memory import Memory, Record, View, retracted
 from fabula.models import Model
-from fabula.runs import Limits, Listener, Run, advance, create, facts_of, fork, silent
+from fabula.runs import Limits, Listener, Run, act, advance, create, facts_of, fork, records_of, silent, view_of
 from fabula.store import RecordRow, StepRow, Store
 from fabula.text import length
 from fabula.write import _manuscript as manuscript
@@ -20,7 +20,7 @@ from fabula.write._story import Story
 from fabula.write._telling import LANE
 
 if TYPE_CHECKING:
-    from fabula.formats import Book
+    from fabula.formats import Book, Kept
 
 How = Literal["rewrite", "expand", "shorten"]
 
@@ -187,11 +187,11 @@ class Novel:
 
         return write_book(self.book(note=note), path, format)
 
-    def keep(self, path: Path) -> None:
-        """Keep a Markdown file current; it is written only when the book changed."""
+    def keep(self, path: Path) -> Kept:
+        """Keep a Markdown file current, written only when the book changed. Says whether it was, and where a person's edit of it went."""
         from fabula.formats import keep_current
 
-        keep_current(self.book(), path)
+        return keep_current(self.book(), path)
 
     # -- driving -------------------------------------------------------------------------------------------------------------------
 
@@ -263,6 +263,30 @@ class Novel:
             return [retracted(Record(id=i, kind="summary", text=""), why, by="person", time=time, run=self.id, lane=LANE) for i in ids if i]
 
         return events
+
+    def memories(self, *, every: bool = False) -> list[Record]:
+        """The long-term memory: current records, oldest first; `every`: also those that are retracted, superseded or ended."""
+        return records_of(self.run, every=every)
+
+    def view(self) -> View:
+        """What the next step could recall, as `Memory` takes it."""
+        return view_of(self.run)
+
+    def add_memory(self, text: str) -> int:
+        """Remember something; the next recall may find it."""
+        return act(self.run, "add", {"text": text})
+
+    def edit_memory(self, record: str, text: str) -> int:
+        """Change what a record says. A model never changes it back. Raises NotFound, InputError."""
+        return act(self.run, "edit", {"id": record, "text": text})
+
+    def retract_memory(self, record: str, why: str) -> int:
+        """Take a record out of recall; `restore_memory` brings it back."""
+        return act(self.run, "retract", {"id": record, "why": why})
+
+    def restore_memory(self, record: str, why: str = "") -> int:
+        """Bring back a record that is retracted, superseded or ended."""
+        return act(self.run, "restore", {"id": record, "why": why})
 
     def skip_rederive(self) -> int:
         """Do not derive memory again from edited passages."""

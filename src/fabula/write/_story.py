@@ -82,6 +82,15 @@ class Story(Recurrence):
         """A passage's text and the world are true of the past too; a note, a plan, a length are for what comes."""
         return name.startswith(("text:", "setting", "cast", "title"))
 
+    def take_input(self, run: Run, kind: str, payload: Any) -> None:
+        """As for every run; and the new text of a passage."""
+        if kind == "passage":
+            from fabula.write._novel import Novel
+
+            Novel(run).edit_passage(payload["passage"], payload["text"])
+        else:
+            super().take_input(run, kind, payload)
+
     async def step(self, ctx: Context) -> Any:
         """What comes next: what the person asked for, else the next passage."""
         t = self.telling(ctx)
@@ -122,7 +131,7 @@ async def begin_step(t: Telling) -> dict[str, Any]:
     _keep_background(t, given["setting"] or "")
     if p.opening:
         return await _adopt_opening(t)
-    if not ctx.piece("plan"):
+    if not ctx.piece("plan") and not ctx.piece("outline_size"):
         ctx.put("plan", {"text": made["plan"], "by": "author", "reason": "", "choice": None})
     return {"kind": "beginning", "title": given["title"] or made["title"]}
 
