@@ -62,7 +62,7 @@ def test_each_valid(book: Book, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
 
 @pytest.mark.soak
-@settings(max_examples=15)
+@settings(max_examples=6)
 @given(book=books())
 def test_any_valid(book: Book, tmp_path_factory: pytest.TempPathFactory) -> None:
     with pytest.MonkeyPatch.context() as patch:

@@ -30,6 +30,8 @@ def prompt_like(module: ast.Module) -> list[str]:
             text = node.value
         else:
             continue
+        if "(?:" in text:
+            continue  # a pattern
         if LIKE_A_PROMPT.search(text) or (len(text) > LONGEST and re.search(r"\s", text)):
             found.append(f"{node.lineno}: {text[:60]!r}")
     return found
