@@ -11,7 +11,7 @@ from fabula.models._prose import Language, joint, sentences
 
 _SENTENCES = 3
 """Sentences of a string that has room."""
-_SHORT = 120
+_SHORT = {"en": 120, "ru": 120, "zh": 26}
 """Characters: a string that may not be longer than this is a name rather than a sentence."""
 
 
@@ -105,7 +105,8 @@ class _Maker:
         if schema.get("format") == "date-time":
             return "2024-05-17T09:30:00Z"
         least, most = int(schema.get("minLength", 0)), schema.get("maxLength")
-        if most is not None and int(most) <= _SHORT and least <= _SHORT:
+        short = _SHORT[self._language]
+        if most is not None and int(most) <= short and least <= short:
             text = f"{self._mark} {path.strip('.').rsplit('.', 1)[-1]}"
             return (text + "." * max(0, least - len(text)))[: int(most)]
         text = ""

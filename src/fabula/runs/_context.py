@@ -45,6 +45,7 @@ class Context:
         self.kept: dict[str, RecordRow] = {}
         self.records: dict[str, Record] = {}
         self._pieces_read: dict[str, int] = {}
+        self._rests: list[str] | None = None
         self._seen: set[tuple[str, str, int]] = set()
         self._parts: list[str] = []
         self._addresses: set[object] = set()
@@ -84,6 +85,10 @@ class Context:
         if rests and pos:
             self._pieces_read[f"{lane}/{name}"] = pos
         return default if version < 0 else value
+
+    def rests_only_on(self, names: Sequence[str]) -> None:
+        """What the step derives anew rests on these pieces of its first lane alone, though it read others (for `stale`)."""
+        self._rests = sorted(f"{self.lanes[0]}/{name}" for name in names)
 
     def closed(self, lane: str) -> bool:
         """This step's time of another lane is final: it may be read."""
@@ -289,7 +294,9 @@ class Context:
 
     def uses(self) -> dict[str, Any]:
         """Made-from, as journaled with the step."""
+        rests = {} if self._rests is None else {"rests": self._rests}
         return {
+            **rests,
             "calls": sorted(set(self.used_calls)),
             "recalls": sorted(self._parts),
             "pieces": dict(sorted(self._pieces_read.items())),

@@ -60,6 +60,10 @@ class Recurrence:
         """Is a person's edit of this piece one of the past too (a passage's text, say), so that steps that read it become stale?"""
         return True
 
+    def derived(self, name: str) -> bool:
+        """Is this piece derived from the text (a memory, a plan), so that it is stale when what it was derived from has changed?"""
+        return True
+
     def take_input(self, run: Run, kind: str, payload: Any) -> None:
         """Turn what a second process left in the inbox into edits; called between steps. Raises InputError, NotPossible: it cannot be."""
         if kind == "edit":

@@ -102,21 +102,28 @@ def stale(run: Run) -> list[Stale]:
         if why:
             found[step.pos] = Stale(step, True, why)
             continue
-        rests = {pos for pos in step.uses.get("pieces", {}).values() if pos in found and pos in wrote}
+        rests = {pos for pos in _rests(step).values() if pos in found and pos in wrote}
         if rests:
             source = wrote[min(rests)]
             found[step.pos] = Stale(step, False, f"it rests on step {source.time}")
     return list(found.values())
 
 
+def _rests(step: StepRow) -> Mapping[str, int]:
+    """The pieces that a step's outputs rest on, with the positions of the versions that it read."""
+    pieces: Mapping[str, int] = step.uses.get("pieces", {})
+    only = step.uses.get("rests")
+    return pieces if only is None else {key: pos for key, pos in pieces.items() if key in only}
+
+
 def stale_pieces(run: Run) -> dict[str, int]:
-    """Current pieces (`lane/name` → logical time of the step that wrote them) whose writer is stale."""
+    """Current derived pieces (`lane/name` → logical time of the step that wrote them) whose writer is stale."""
     gone = {s.step.pos: s.step for s in stale(run)}
     out = {}
     for lane in ("", *run.lanes):
         for name in run.piece_names(lane):
             _, _, pos = run.version(lane, name, FAR)
-            if pos in gone:
+            if pos in gone and run.recurrence.derived(name):
                 out[f"{lane}/{name}"] = gone[pos].time
     return out
 
@@ -145,11 +152,11 @@ def _changed_records(run: Run) -> dict[str, int]:
 
 
 def _direct(store: Store, step: StepRow, replaced: Mapping[tuple[str, str, int], str], changed: Mapping[str, int]) -> str:
-    for key, pos in step.uses.get("pieces", {}).items():
+    for key, pos in _rests(step).items():
         lane, _, name = key.partition("/")
         if (lane, name, pos) in replaced:
             return replaced[lane, name, pos]
-    if changed and step.uses.get("recalls"):
+    if changed and step.uses.get("recalls") and "rests" not in step.uses:
         for row in store.rows(RecallRow, run=step.run, step=step.step, time=step.time, take=step.take):
             for memo in row.found["found"]:
                 if changed.get(memo["id"], 0) > memo["pos"]:

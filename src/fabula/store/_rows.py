@@ -86,7 +86,8 @@ class StepRow:
     until: int
     output: Any
     uses: Mapping[str, Any]
-    """`{"calls": [pos], "recalls": [part], "pieces": {name: pos}, "seen": [[lane, name, version]]}`"""
+    """`{"calls": [pos], "recalls": [part], "pieces": {"lane/name": pos}, "seen": [[lane, name, version]], "rests": ["lane/name"]}`; without
+    `rests` the step rests on all pieces that it read."""
     pos: int = 0
 
 

@@ -19,6 +19,9 @@ LANGUAGE_NAMES = {
 
 _ENGLISH_NAMES = {**LANGUAGE_NAMES, "ru": "Russian", "zh": "Chinese"}
 
+_SURE = 60
+"""Letters of Latin script from which on a language is told with some certainty."""
+
 Mode = Literal["write", "play"]
 
 
@@ -92,7 +95,7 @@ class Premise:
                 "There is nothing to start from: the premise is empty.",
                 "Give a premise, or your own short-term memory and plan, or an opening.",
             )
-        language = self.language or detect_language(self.premise or self.opening or self.plan) or "en"
+        language = self.language or _language_of(self.premise or self.opening or self.plan)
         if language not in LANGUAGE_NAMES:
             raise InputError(f"{language!r} is not a language code that Fabula knows.", f"Use one of: {', '.join(sorted(LANGUAGE_NAMES))}.")
         if self.mode not in ("write", "play"):
@@ -128,6 +131,15 @@ class Premise:
     def language_name(self) -> str:
         """The language as the prompts name it: in itself where they are in it, else in English."""
         return (LANGUAGE_NAMES if self.language in ("zh", "ru") else _ENGLISH_NAMES)[self.language]
+
+
+def _language_of(text: str) -> str:
+    """The language that a premise is written in. A few words in Latin script could be many languages: they are taken for English."""
+    found = detect_language(text)
+    latin = sum("a" <= c <= "z" or "A" <= c <= "Z" for c in text)
+    if found is None or (latin > len(text) // 2 and latin < _SURE):
+        return "en"
+    return found
 
 
 def _plain(value: Any) -> Any:

@@ -76,6 +76,7 @@ async def rederive_step(t: Telling, passages: list[str]) -> dict[str, Any]:
     lines = list(dict.fromkeys(s.strip() for s in value["short_term"] if s.strip()))[-MOST_SHORT_TERM:]
     ctx.put("short_term", lines)
     ctx.put("rederive", later)
+    ctx.rests_only_on([f"text:{p}" for p in now])
     return {"kind": "rederive", "passages": now, "memory_reason": value["reason"]}
 
 

@@ -91,6 +91,10 @@ class Story(Recurrence):
         else:
             super().take_input(run, kind, payload)
 
+    def derived(self, name: str) -> bool:
+        """Memory and plans."""
+        return name in ("short_term", "plans", "plan")
+
     async def step(self, ctx: Context) -> Any:
         """What comes next: what the person asked for, else the next passage."""
         t = self.telling(ctx)

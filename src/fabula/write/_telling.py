@@ -60,9 +60,9 @@ class Telling:
 
     # -- state -----------------------------------------------------------------------------------------------------------
 
-    def text(self, passage: str) -> str:
+    def text(self, passage: str, *, rests: bool = True) -> str:
         """A passage as it is now."""
-        held = self.ctx.piece(f"text:{passage}")
+        held = self.ctx.piece(f"text:{passage}", rests=rests)
         return str(held["text"]) if held else ""
 
     @property
@@ -79,7 +79,7 @@ class Telling:
         """The latest passages of the current chapter, as they are now, oldest first."""
         chapter = self.ctx.piece(f"chapter:{self.position['chapter']}", rests=False)
         ids = [p for scene in chapter["scenes"] for p in scene["passages"]] if chapter else []
-        return [self.text(p) for p in ids[-most:]]
+        return [self.text(p, rests=False) for p in ids[-most:]]  # only compared with, never shown
 
     def short_term(self) -> list[str]:
         """The short-term memory, one sentence each."""
