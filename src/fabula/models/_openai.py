@@ -115,13 +115,10 @@ class OpenAIModel:
             ModelError: any other of its branch, as `map_error` says.
         """
         self._check_window(request)
-        said: set[str] = set()
-        for _ in range(_MOST_REFUSALS):
+        for number in range(_MOST_REFUSALS):
             fields, notes = self._fields(request)
-            for note in notes:
-                if note not in said:
-                    said.add(note)
-                    yield Note(note)
+            for note in notes if number == 0 else ():
+                yield Note(note)
             opened = await self._open(fields, request.schema)
             if isinstance(opened, str):
                 yield Note(opened)
