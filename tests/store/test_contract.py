@@ -510,7 +510,47 @@ def test_search_ranks_by_the_number_of_terms(store: Store) -> None:
     assert store.search(["BOAT"]) == store.search(["boat"]), "capitals do not count"
 
 
-TERMS = ["米拉", "家", "дом", "ёлка", "елка", "café", "cafe", "it's", 'say"', "a-b", "c++", "*", "a*", "(", "and", "near", "x:y", "🙂", "🫠", "ไทย", "हिन्दी", "१", "\u200d", "terms", "-a", "^a", "$5", "ß", "ﬁ", "or", "not", "{", "}", "\\", "%", "_", "'", ";", "--"]
+TERMS = [
+    "米拉",
+    "家",
+    "дом",
+    "ёлка",
+    "елка",
+    "café",
+    "cafe",
+    "it's",
+    'say"',
+    "a-b",
+    "c++",
+    "*",
+    "a*",
+    "(",
+    "and",
+    "near",
+    "x:y",
+    "🙂",
+    "🫠",
+    "ไทย",
+    "हिन्दी",
+    "१",
+    "\u200d",
+    "terms",
+    "-a",
+    "^a",
+    "$5",
+    "ß",
+    "ﬁ",
+    "or",
+    "not",
+    "{",
+    "}",
+    "\\",
+    "%",
+    "_",
+    "'",
+    ";",
+    "--",
+]
 
 
 def test_every_term_is_found_and_only_it(store: Store) -> None:
@@ -542,25 +582,25 @@ def test_export_gives_every_row_of_the_line_in_the_order_of_writing(store: Store
     put(store, "stranger", LaneRow("stranger", "main", 0))
     put(store, "run-b", run("run-b", parent="run-a", cut=1, pin=1))
     put(store, "run-a", LaneRow("run-a", "after the pin", 0))
-    for number in range(600):
+    for number in range(270):
         put(store, "run-b", LaneRow("run-b", str(number), 0))
     rows = list(store.export(store.line("run-b")))
     assert [type(row) for row in rows[: len(written) + 1]] == [LogRow, *[type(row) for row in written]]
     assert rows[1 : len(written) + 1] == [replace(row, pos=1) for row in written]
-    assert [row.lane for row in rows if isinstance(row, LaneRow)] == ["main", *map(str, range(600))]
+    assert [row.lane for row in rows if isinstance(row, LaneRow)] == ["main", *map(str, range(270))]
     assert [row.pos for row in rows] == sorted(row.pos for row in rows)
     assert isinstance(rows[len(written) + 1], LogRow)
 
 
 def test_export_may_go_on_while_the_library_is_written(store: Store) -> None:
-    for number in range(300):
+    for number in range(60):
         put(store, "a", LaneRow("a", str(number), 0))
     count = 0
     for row in store.export([Reach("a")]):
         count += isinstance(row, LaneRow)
-        if count % 50 == 0:
+        if count % 10 == 0:
             put(store, "a", LaneRow("a", "later", 0))
-    assert count == 300
+    assert count == 60
 
 
 # -- care ------------------------------------------------------------------------------------------------------------------

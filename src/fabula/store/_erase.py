@@ -20,7 +20,7 @@ from fabula.errors import InputError, LibraryBusy, LibraryFull
 from fabula.store._codec import listed, pack, pack_json, unpack, unpack_json
 from fabula.store._database import Database
 from fabula.store._lines import tokens
-from fabula.store._rows import CallRow, RecordRow, StepRow
+from fabula.store._rows import CallRow, PieceRow, RecallRow, RecordRow, StepRow
 from fabula.store._schema import SHIFT, TABLES, Table
 
 SHORTEST = 4
@@ -196,8 +196,10 @@ class Erasure:
         sets = ", ".join(f'"{column}" = ?' for column in new)
         self.database.do(f"UPDATE {table.name} SET {sets} WHERE n = ?", (*new.values(), n))
         self.counts[_COUNTS.get(table.name, table.name if table.name in self.counts else "other")] += 1
+        if table.name not in self.counts and table.name not in _COUNTS and table.kind is not RecallRow:
+            return
         address = None
-        if {"run", "step", "time"} <= set(table.columns):
+        if table.kind is not RecordRow and table.kind is not PieceRow:
             address = self.database.one(f"SELECT run, step, time FROM {table.name} WHERE n = ?", (n,))
         self._touch(n, (address[0], address[1], address[2]) if address else None)
 

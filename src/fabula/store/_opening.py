@@ -81,15 +81,17 @@ def _prepare(path: Path, place: str) -> None:
             )
         return
     if application or _tables(path, place):
-        raise LibraryDamaged(f"{place} is a database of another program. It was left as it is.", "Give another path for the library.")
+        raise _foreign(place)
+
+
+def _foreign(place: str) -> LibraryDamaged:
+    return LibraryDamaged(f"{place} is a database of another program. It was left as it is.", "Give another path for the library.")
 
 
 def _tables(path: Path, place: str) -> bool:
-    """Whether a database without our mark holds tables that are not ours (a library that was just made has its mark in the log only)."""
-    database = Database(f"{path.resolve().as_uri()}?mode=ro", place, 5.0)
+    """Whether the file itself holds tables, looked at without touching it (a library just made has its tables in the log only)."""
+    database = Database(f"{path.resolve().as_uri()}?immutable=1", place, 5.0)
     with closing(database.connection):
-        if database.one("PRAGMA application_id") == (APPLICATION,):
-            return False
         return database.one("SELECT 1 FROM sqlite_master LIMIT 1") is not None
 
 
@@ -104,6 +106,8 @@ def _migrate(database: Database, path: Path, memory: bool, clock_now: float) -> 
     applied = _applied(database)
     if applied == known:
         return
+    if not applied and database.one("SELECT 1 FROM sqlite_master LIMIT 1") is not None:
+        raise _foreign(database.place)
     unknown = [name for name in applied if name not in known]
     if unknown:
         raise LibraryTooNew(f"{database.place} was written by a later version of Fabula ({unknown[-1]}).")

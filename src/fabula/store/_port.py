@@ -78,10 +78,10 @@ class Store(Protocol):
 
     # -- reading: simple rows ------------------------------------------------------------------------------------------
 
-    def rows(self, kind: type[R], *, newest_first: bool = False, limit: int | None = None, **where: Condition) -> list[R]:
+    def rows(self, kind: type[R], /, *, newest_first: bool = False, limit: int | None = None, **where: Condition) -> list[R]:
         """Rows of one class whose columns meet all conditions, by position. `where` names fields of the class."""
 
-    def greatest(self, kind: type[Row], column: str, **where: Condition) -> int | None:
+    def greatest(self, kind: type[Row], column: str, /, **where: Condition) -> int | None:
         """The greatest value of a whole-number column over the rows that meet the conditions; None = no such row."""
 
     def export(self, line: Sequence[Reach]) -> Iterator[Row]:

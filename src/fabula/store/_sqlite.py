@@ -84,7 +84,9 @@ class SQLiteTransaction:
         """Keep the run's totals: an `asked` row counts with its worst case until its verdict comes."""
         sums = [float(row.usage.get(name) or 0) for name in _SUMS]
         if row.status != "asked" and row.asked:
-            settled = self._database.one("SELECT 1 FROM calls WHERE asked = ? AND status NOT IN ('asked', 'partial') LIMIT 1", (row.asked,))
+            settled = self._database.one(
+                "SELECT 1 FROM calls WHERE asked = ? AND asked > 0 AND status NOT IN ('asked', 'partial') LIMIT 1", (row.asked,)
+            )
             asked = (
                 None
                 if settled
@@ -160,7 +162,7 @@ class SQLiteStore:
 
     # -- reading: simple rows ------------------------------------------------------------------------------------------
 
-    def rows(self, kind: type[R], *, newest_first: bool = False, limit: int | None = None, **where: Condition) -> list[R]:
+    def rows(self, kind: type[R], /, *, newest_first: bool = False, limit: int | None = None, **where: Condition) -> list[R]:
         """Rows of one class."""
         table = TABLES[kind]
         clause, values = _where(table, where)
@@ -168,7 +170,7 @@ class SQLiteStore:
         sql = _select(table.select, clause, f"n {order}")
         return self._decoded(table, self._db.all(sql, (*values, -1 if limit is None else max(limit, 0))))
 
-    def greatest(self, kind: type[Row], column: str, **where: Condition) -> int | None:
+    def greatest(self, kind: type[Row], column: str, /, **where: Condition) -> int | None:
         """The greatest value of a column."""
         table = TABLES[kind]
         if column != "pos" and column not in table.columns:
@@ -381,6 +383,10 @@ def _select(select: str, clause: str, order: str) -> str:
     return f"{select}{clause} ORDER BY {order} LIMIT ?"
 
 
+_IMPLIED = {"asked": " AND asked > 0"}
+"""Said once more, so that the index of rows that belong to a request serves."""
+
+
 def _where(table: Table, where: Mapping[str, Condition]) -> tuple[str, list[Any]]:
     """The clause and its values. The same columns and kinds of condition give the same text."""
     parts: list[str] = []
@@ -403,7 +409,7 @@ def _where(table: Table, where: Mapping[str, Condition]) -> tuple[str, list[Any]
             parts.append(f"{name} BETWEEN ? AND ?")
             values += (condition.low, condition.high)
         else:
-            parts.append(f"{name} = ?")
+            parts.append(f"{name} = ?" + _IMPLIED.get(column, "") * bool(condition))
             values.append(condition)
     return (" WHERE " + " AND ".join(parts) if parts else ""), values
 
