@@ -5,7 +5,7 @@ not know what a story, a chunk, an agent or a message is: that is the way in's, 
 through its `Context` alone. Everything is async; `fabula.run_sync` is the synchronous face.
 """
 
-from fabula.runs._asking import Ask, Check, Fallback, Refusal, Reply, always
+from fabula.runs._asking import Ask, Check, Fallback, Refusal, Reply, Watch, always
 from fabula.runs._context import Context, Memo
 from fabula.runs._drive import advance
 from fabula.runs._export import export, row_dict
@@ -50,6 +50,7 @@ __all__ = [
     "StepDone",
     "Trace",
     "TracedCall",
+    "Watch",
     "Wrote",
     "act",
     "act_on_library",

@@ -15,7 +15,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -31,7 +31,7 @@ from fabula.errors import (
     Unreachable,
     Unsupported,
 )
-from fabula.models import Finish, Message, Model, Note, Request, TextDelta, Usage, extract_json, validate
+from fabula.models import Event, Finish, Message, Model, Request, TextDelta, Usage, closing, extract_json, validate
 from fabula.runs._facts import ModelFacts
 from fabula.runs._progress import Answered, Asked, Noted, Wrote
 from fabula.store import Address, CallRow
@@ -44,6 +44,10 @@ _FREE = (AuthFailed, RateLimited, TooLarge, TooLong, Unreachable, Unsupported)
 """Failures after which the server has certainly done no work that costs anything."""
 
 _MOST_TRIES = 10_000
+_WATCHED = 400
+"""Characters between two looks at a stream."""
+_ENDLESS = 16
+"""Characters a token at most; a stream that brings more than its `max_tokens` can hold is ended."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +61,9 @@ class Refusal:
 
 Check = Callable[[str, str], str | None]
 """(answer, finish reason) → a reason to refuse, or None. Reasons read `code` or `code: detail`, e.g. `cut off`, `too short: 120 words`."""
+
+Watch = Callable[[str], bool]
+"""The text so far → it will come to nothing (it loops, say): stop reading, which stops the generation."""
 
 Fallback = Callable[[list[Refusal]], str | None]
 """What serves when the tries are used up; None = the step fails. Must depend on the refusals alone."""
@@ -77,6 +84,8 @@ class Ask:
     stream: bool = False
     small: bool = False
     """Ask the small model, where the run has one."""
+    watch: Watch | None = None
+    """Looks at the text so far, every few hundred characters; what it says ends the stream, and the check sees what there is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,29 +268,43 @@ class _Receiving:
         self._sequence, self._written = 0, time.monotonic()
 
     async def take(self, model: Model, request: Request) -> None:
-        run = self.ctx.run
         pieces: list[str] = []
         try:
-            async for event in model.stream(request):
-                if isinstance(event, TextDelta):
-                    pieces.append(event.text)
-                    self._pending.append(event.text)
-                    run.tell(Wrote(self.address.purpose, self.address.part, event.text))
-                    if self.question.stream and time.monotonic() - self._written >= run.partial_seconds:
-                        self._flush()
-                elif isinstance(event, Usage):
-                    self.usage = self.usage.plus(event)
-                elif isinstance(event, Finish):
-                    self.finish = event.reason
-                elif isinstance(event, Note):
-                    self.notes.append(event.text)
-                    run.tell(Noted(event.text))
+            async with closing(model.stream(request)) as events:
+                await self._read(events, pieces, request.sampling.max_tokens * _ENDLESS + 1_000)
         except (asyncio.CancelledError, ModelError):
             if self.question.stream and self._pending:
                 self._flush()  # the draft stays retrievable
             raise
         finally:
             self.text = "".join(pieces)
+
+    async def _read(self, events: AsyncIterator[Event], pieces: list[str], most: int) -> None:
+        run, question = self.ctx.run, self.question
+        size = looked = 0
+        async for event in events:
+            if isinstance(event, TextDelta):
+                pieces.append(event.text)
+                self._pending.append(event.text)
+                size += len(event.text)
+                run.tell(Wrote(self.address.purpose, self.address.part, event.text))
+                if question.stream and time.monotonic() - self._written >= run.partial_seconds:
+                    self._flush()
+                if size > most:
+                    self.finish = "length"
+                    return
+                if question.watch is not None and size - looked >= _WATCHED:
+                    looked = size
+                    if question.watch("".join(pieces)):
+                        self.finish = "stopped"
+                        return
+            elif isinstance(event, Usage):
+                self.usage = self.usage.plus(event)
+            elif isinstance(event, Finish):
+                self.finish = event.reason
+            else:
+                self.notes.append(event.text)
+                run.tell(Noted(event.text))
 
     def _flush(self) -> None:
         row = _row(

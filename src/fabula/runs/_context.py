@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from fabula.errors import NotPossible, Offline
 from fabula.memory import Kind, Policy, Query, Record, View, added, edited, retracted
 from fabula.models import Message
-from fabula.runs._asking import Ask, Check, Fallback, Reply, ask, twice
+from fabula.runs._asking import Ask, Check, Fallback, Reply, Watch, ask, twice
 from fabula.runs._facts import MODEL_PIECE, SMALL_MODEL_PIECE, ModelFacts
 from fabula.runs._progress import Noted
 from fabula.runs._prompts import Rendered
@@ -157,9 +157,10 @@ class Context:
         check: Check | None = None,
         tries: int = 3,
         fallback: Fallback | None = None,
+        watch: Watch | None = None,
     ) -> Reply:
-        """Ask for prose: as `ask`, shown while it comes, its draft journaled at least once a second."""
-        return await ask(self, Ask(purpose, prompt, part, sample, check, tries, fallback, stream=True))
+        """Ask for prose: as `ask`, shown while it comes, its draft journaled at least once a second; `watch` may end it early."""
+        return await ask(self, Ask(purpose, prompt, part, sample, check, tries, fallback, stream=True, watch=watch))
 
     # -- memory ------------------------------------------------------------------------------------------------------------
 

@@ -16,7 +16,7 @@ from fabula.memory import Record
 from fabula.models import Message
 from fabula.runs import Memo, Rendered, always
 from fabula.text import best_quote, find_quote, length, sentences
-from fabula.write._prose import both, check_language, check_prose, passage_of
+from fabula.write._prose import both, check_language, check_prose, loops, passage_of
 from fabula.write._telling import Place, Telling, answer_tokens, joined, limited, plan_beats, unit_name
 
 MOST_MEMORIES = 8
@@ -152,7 +152,7 @@ async def prose(t: Telling, place: Place, plan: Plan, memos: Sequence[Memo]) -> 
     """A passage in one call, continued where it falls short. What is kept is the finished part of what the model wrote."""
     prompt = passage_prompt(t, place, plan, memos)
     earlier = t.recent_texts()
-    reply = await t.ctx.stream("passage", prompt, check=check_prose(t.language, earlier, max(1, place.low // 4)))
+    reply = await t.ctx.stream("passage", prompt, check=check_prose(t.language, earlier, max(1, place.low // 4)), watch=loops)
     text = passage_of(reply.text, t.language)
     for number in range(1, _MOST_CONTINUATIONS + 1):
         short = place.low - length(text, t.language)
@@ -164,7 +164,7 @@ async def prose(t: Telling, place: Place, plan: Plan, memos: Sequence[Memo]) -> 
             min(t.passage_tokens, answer_tokens(short * 2, t.language, t.facts.token_ratio)),
         )
         check = check_prose(t.language, [*earlier, text], 1)
-        added = await t.ctx.stream("passage", more, part=f"more-{number}", check=check, tries=2, fallback=always("-"))
+        added = await t.ctx.stream("passage", more, part=f"more-{number}", check=check, tries=2, fallback=always("-"), watch=loops)
         if added.fell_back:
             break
         text = f"{text}\n\n{passage_of(added.text, t.language)}"
@@ -197,7 +197,7 @@ async def beats(t: Telling, place: Place, plan: Plan, memos: Sequence[Memo]) -> 
         check = check_prose(t.language, [*earlier, *parts], max(1, low // 4))
         last_chance = number == len(steps) and not parts
         reply = await t.ctx.stream(
-            "passage", prompt, part=f"beat-{number}", check=check, tries=4, fallback=None if last_chance else always("-")
+            "passage", prompt, part=f"beat-{number}", check=check, tries=4, watch=loops, fallback=None if last_chance else always("-")
         )
         if not reply.fell_back:
             parts.append(passage_of(reply.text, t.language))

@@ -117,6 +117,11 @@ def check_language(language: str, *fields: str) -> Check:
     return check
 
 
+def loops(text: str) -> bool:
+    """The end of a text that is being written goes round in circles: a watch for streams."""
+    return find_loop(text[-4_000:]) is not None
+
+
 def both(*checks: Check) -> Check:
     """The first reason that any of the checks gives."""
 

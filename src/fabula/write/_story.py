@@ -24,7 +24,7 @@ from fabula.text import length, split
 from fabula.write._outline import outline_missing, outline_step
 from fabula.write._passage import Plan, keep_books, passage_step, settle
 from fabula.write._premise import Premise
-from fabula.write._prose import check_language, check_prose, passage_of
+from fabula.write._prose import check_language, check_prose, loops, passage_of
 from fabula.write._revise import rederive_step, rewrite_step
 from fabula.write._telling import LANE, PROMPTS, Place, Telling, amount
 
@@ -165,7 +165,7 @@ async def _begin_small(t: Telling, given: Mapping[str, Any]) -> dict[str, Any]:
     setting = given["setting"]
     if not setting:
         prompt = t.tail("start-setting", premise=t.fit(p.premise or p.opening, "setting"), genre=p.genre, language_name=name, play=t.play)
-        reply = await t.ctx.stream("beginning", prompt, part="setting", check=check_prose(t.language, [], 12), tries=4)
+        reply = await t.ctx.stream("beginning", prompt, part="setting", check=check_prose(t.language, [], 12), tries=4, watch=loops)
         setting = passage_of(reply.text, t.language)
     prompt = t.tail(
         "start-small",
