@@ -12,7 +12,24 @@ import pytest
 from fabula.errors import AddressTwice, Held, InputError, LimitReached, NotPossible, RateLimited, StepFailed, TooLong
 from fabula.memory import Memory, Record, edited
 from fabula.models import Answer, Scripted, Usage
-from fabula.runs import Context, Limits, Noted, Recurrence, Run, advance, always, create, diff, drafts, export, fork, leave_input, replay, stale, trace
+from fabula.runs import (
+    Context,
+    Limits,
+    Noted,
+    Recurrence,
+    Run,
+    advance,
+    always,
+    create,
+    diff,
+    drafts,
+    export,
+    fork,
+    leave_input,
+    replay,
+    stale,
+    trace,
+)
 from fabula.store import CallRow, PieceRow, RecallRow, RecordRow, StepRow, Store
 from tests.runs.ways import MARK, Chat, Killed, Novel, Toy, Tree, library, log, mark_of, new, opened, said
 

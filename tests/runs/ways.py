@@ -87,13 +87,19 @@ class Novel(Recurrence):
         mood = ctx.random("mood").choice(["wry", "dark"])
         lines = ["write " + mood, ctx.piece("memory"), *(m.text for m in old), ctx.piece("plan"), ctx.piece("direction", default="")]
         prompt = "\n".join(map(str, lines))
-        passage = await ctx.stream("prose", said(prompt), check=whole, fallback=None if self.fallback is None else always("Mira waited. END"))
-        book = await ctx.ask("book", said(prompt + "\n" + passage.text, MARK), fallback=None if self.fallback is None else always(self.fallback))
+        passage = await ctx.stream(
+            "prose", said(prompt), check=whole, fallback=None if self.fallback is None else always("Mira waited. END")
+        )
+        book = await ctx.ask(
+            "book", said(prompt + "\n" + passage.text, MARK), fallback=None if self.fallback is None else always(self.fallback)
+        )
         ctx.put("memory", f"so far {digest(ctx.piece('memory'), book.value['mark'])}")
         ctx.put("plan", f"Mira goes on from {book.value['mark'][:6]}")
         ctx.put("length", ctx.piece("length") + 1)
         ctx.put(f"text:{ctx.time}", passage.text)
-        ctx.remember("summary", Record(id="", kind="summary", text=f"Mira, passage {ctx.time}: {passage.text[:18]}", quote=passage.text[:18]))
+        ctx.remember(
+            "summary", Record(id="", kind="summary", text=f"Mira, passage {ctx.time}: {passage.text[:18]}", quote=passage.text[:18])
+        )
         return passage.text
 
 
@@ -219,7 +225,10 @@ class Chat(Recurrence):
     async def step(self, ctx: Context) -> Any:
         message = ctx.piece("said")
         reply = await ctx.ask("reply", said(f"reply to {message}"))
-        ctx.remember("fact", Record(id="", kind="observation", text=f"Mira: {message}", subject="Mira", reach="library", about="Mira", source="person"))
+        ctx.remember(
+            "fact",
+            Record(id="", kind="observation", text=f"Mira: {message}", subject="Mira", reach="library", about="Mira", source="person"),
+        )
         return reply.text
 
 
@@ -256,9 +265,14 @@ def log(store: Store, run: str) -> dict[str, Any]:
     }
     return {
         "steps": sorted((s.step, s.time, s.take, s.until, json.dumps(s.output), s.pos in gone) for s in store.rows(StepRow, run=run)),
-        "pieces": sorted((p.lane, p.name, p.version, p.time, json.dumps(p.value), p.by, p.pos in gone) for p in store.rows(PieceRow, run=run)),
+        "pieces": sorted(
+            (p.lane, p.name, p.version, p.time, json.dumps(p.value), p.by, p.pos in gone) for p in store.rows(PieceRow, run=run)
+        ),
         "records": sorted((r.id, r.lane, r.time, r.event, str(r.data.get("text")), r.pos in gone) for r in store.rows(RecordRow, run=run)),
-        "recalls": sorted((r.step, r.time, r.take, r.part, r.query, json.dumps([m["text"] for m in r.found["found"]])) for r in store.rows(RecallRow, run=run)),
+        "recalls": sorted(
+            (r.step, r.time, r.take, r.part, r.query, json.dumps([m["text"] for m in r.found["found"]]))
+            for r in store.rows(RecallRow, run=run)
+        ),
         "calls": calls,
     }
 
