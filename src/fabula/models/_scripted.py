@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
@@ -15,6 +14,9 @@ from fabula.errors import FabulaError, ServerFailed
 from fabula.models._instances import make_instance
 from fabula.models._port import Answer, Event, Finish, Note, Profile, Request, TextDelta, Usage
 from fabula.models._prose import Language, make_prose, script_language
+
+_PIECE = 24
+"""Characters of one text delta."""
 
 Scriptable = str | Mapping[str, Any] | Answer | FabulaError | None
 """An answer: text, an object (sent as JSON), a whole Answer with its finish reason, an error to raise, or None for the default answer."""
@@ -55,13 +57,12 @@ def default_answer(request: Request, *, words: int, key: str, language: Language
 
 
 async def replay(answer: Answer, *, delay: float, sleep: Callable[[float], Awaitable[None]]) -> AsyncIterator[Event]:
-    """Stream an answer in pieces of a few words with `delay` seconds before each."""
+    """Stream an answer in pieces of 24 characters with `delay` seconds before each."""
     for note in answer.notes:
         yield Note(note)
-    for piece in re.findall(r"\S*\s*\S*\s*\S{0,12}\s*", answer.text):
-        if piece:
-            await sleep(delay)
-            yield TextDelta(piece)
+    for start in range(0, len(answer.text), _PIECE):
+        await sleep(delay)
+        yield TextDelta(answer.text[start : start + _PIECE])
     yield answer.usage
     yield Finish(answer.finish)
 
