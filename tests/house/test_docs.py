@@ -43,7 +43,7 @@ def test_page_is_current(tmp_path: Path, all_commands: dict[str, Any]) -> None:
 def test_every_command_is_documented(all_commands: dict[str, Any]) -> None:
     page = (ROOT / "docs" / "cli.md").read_text("utf-8")
     assert len(all_commands) > 1
-    assert [name for name in all_commands if not re.search(rf"^#+ `{re.escape(name)}`$", page, re.MULTILINE)] == []
+    assert [name for name in all_commands if name != "fabula" and not re.search(rf"^#+ `{re.escape(name)}`$", page, re.MULTILINE)] == []
 
 
 def test_every_command_has_help(all_commands: dict[str, Any]) -> None:
@@ -55,6 +55,34 @@ def test_every_command_has_help(all_commands: dict[str, Any]) -> None:
         if parameter.param_type_name == "option" and not parameter.hidden and not parameter.help
     ]
     assert bare == []
+
+
+def said_commands(text: str) -> list[list[str]]:
+    """The command lines that a text names, in backticks or as an indented line, as words."""
+    found = re.findall(r"`fabula ([^`]+)`|^    (?:[A-Z_]+=\S+ )*fabula (.+?)(?: {2,}#.*| \\\\)?$", text, re.MULTILINE)
+    return [re.sub(r'"[^"]*"', "TEXT", inline or block).split() for inline, block in found]
+
+
+def mistakes(words: list[str], all_commands: dict[str, Any]) -> list[str]:
+    """Words of a command line that the program does not know: a command, or an option of it."""
+    name = "fabula"
+    while words and f"{name} {words[0]}" in all_commands:
+        name, words = f"{name} {words[0]}", words[1:]
+    command = all_commands[name]
+    if getattr(command, "commands", None) and words and re.fullmatch("[a-z]+", words[0]):
+        return [f"{name} {words[0]}"]
+    options = {option for parameter in command.params for option in (*parameter.opts, *parameter.secondary_opts)} | {"--help"}
+    return [f"{name} {word}" for word in words if re.match("--[a-z]", word) and word.partition("=")[0].rstrip(".,;:)") not in options]
+
+
+def test_commands_that_texts_name_exist(all_commands: dict[str, Any]) -> None:
+    """README, documentation, errors and their next actions send nobody to a command that is not there."""
+    wrong = []
+    for path in tracked():
+        if path.suffix in {".md", ".py"} and path.parts[0] in {"README.md", "docs", "src"} and path.name not in {"cli.md", "log.md"}:
+            text = (ROOT / path).read_text("utf-8")
+            wrong += [f"{path}: {word}" for words in said_commands(text) for word in mistakes(words, all_commands)]
+    assert wrong == []
 
 
 def test_links_lead_somewhere() -> None:
