@@ -19,6 +19,7 @@ import pytest
 from fabula.errors import AuthFailed, EmbeddedFailed, InputError, NotFound
 from fabula.models import (
     Answer,
+    Concurrent,
     EmbeddedModel,
     Finish,
     Message,
@@ -333,8 +334,9 @@ def test_the_log_stays_small(tmp_path: Path) -> None:
 
 
 async def test_check_says_what_works(model: EmbeddedModel) -> None:
-    report = await check_model(model)
+    report = await check_model(Concurrent(model))
     assert report.works, report.lines()
+    assert report.ready_seconds is not None
     assert [trial.kind for trial in report.trials] == ["plain", "structured", "streamed"]
     assert report.trials[2].rate
     text = "\n".join(report.lines())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
@@ -72,6 +73,8 @@ class Report:
     trials: tuple[Trial, ...]
     assumes: tuple[str, ...] = field(default=())
     """What is taken for granted about the model, in sentences."""
+    ready_seconds: float | None = None
+    """How long an embedded model took to be fetched and loaded, once; None for an address."""
 
     @property
     def works(self) -> bool:
@@ -81,6 +84,8 @@ class Report:
     def lines(self) -> list[str]:
         """The report in plain words, a line each."""
         lines = [f"{self.model}: {'works' if self.works else 'does not work as it should'}."]
+        if self.ready_seconds is not None:
+            lines.append(f"· Loaded in {self.ready_seconds:.1f} s.")
         for trial in self.trials:
             lines.append(f"{'✓' if trial.works else '✗'} {trial.says}")
             lines += [f"    {note}" for note in trial.notes]
@@ -90,7 +95,7 @@ class Report:
 
     def as_dict(self) -> dict[str, Any]:
         """As `--json` shows it."""
-        return {"model": self.model, "works": self.works, "trials": [asdict(trial) for trial in self.trials], "assumes": list(self.assumes)}
+        return {**asdict(self), "works": self.works}
 
 
 @dataclass
@@ -113,6 +118,7 @@ async def check_model(model: Model) -> Report:
         What works. An error of the model is part of the report, not raised.
     """
     trials: list[Trial] = []
+    ready_seconds = await _load(model)
     for kind, request in _REQUESTS.items():
         started = time.monotonic()
         try:
@@ -125,7 +131,19 @@ async def check_model(model: Model) -> Report:
                 rest = list(_REQUESTS)[len(trials) :]
                 trials += [Trial(other, works=False, says=f"{other}: not tried after that.") for other in rest]
                 break
-    return Report(model.name, tuple(trials), tuple(_assumptions(model.profile)))
+    return Report(model.name, tuple(trials), tuple(_assumptions(model.profile)), ready_seconds)
+
+
+async def _load(model: Any) -> float | None:
+    """Let an embedded model load first, so that its loading is not taken for slowness. What fails here fails in the first request again."""
+    while not hasattr(model, "ready") and hasattr(model, "inner"):
+        model = model.inner
+    if not hasattr(model, "ready"):
+        return None
+    started = time.monotonic()
+    with suppress(FabulaError):
+        await model.ready()
+    return time.monotonic() - started
 
 
 async def _hear(model: Model, request: Request) -> _Heard:
