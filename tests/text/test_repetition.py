@@ -66,6 +66,13 @@ def test_what_people_write_is_no_loop() -> None:
         assert find_loop(text) is None, text
 
 
+def test_a_long_ballad_is_no_loop() -> None:
+    words = EN.split()
+    stanzas = [" ".join(words[i : i + 12]) for i in range(0, 190, 12)]
+    ballad = "".join(f"{stanza},\nBurn, little lamp, burn bright,\nAnd bring the boats home tonight.\n\n" for stanza in stanzas)
+    assert find_loop(ballad) is None
+
+
 def test_the_same_with_small_changes_is_a_loop() -> None:
     text = " ".join(
         f"Chapter {i}: the keeper walked up the winding stair and looked at the sea. He thought of number {i}." for i in range(14)
@@ -185,6 +192,7 @@ def test_terms_of_russian_names() -> None:
     for form in ("Миры", "Мирой", "Мире", "Миру", "МИРА", "«Мирой»"):
         assert lexical_terms(form) == [name], form
     assert lexical_terms("ещё пошёл") == lexical_terms("пошел")
+    assert lexical_terms("её ещё моё") == []
     assert lexical_terms("ключи") == lexical_terms("ключом")
 
 

@@ -58,11 +58,28 @@ def test_lossless_and_within_budget(text: str, budget: int, kind: Literal["prose
 
 @given(
     st.lists(
-        st.sampled_from(["sea ", "lighthouse ", "Миру ", "don't ", "well-kept ", "12,345.6 ", "灯塔", "。", ", ", "(a) ", "f(x,y)"]),
+        st.sampled_from(
+            [
+                "sea ",
+                "lighthouse ",
+                "Миру ",
+                "don't ",
+                "well-kept ",
+                "12,345.6 ",
+                "灯塔",
+                "。",
+                ", ",
+                "(a) ",
+                "f(x,y)",
+                "Mira's ",
+                "Donaudampfschifffahrtsgesellschaft ",
+            ]
+        ),
         max_size=80,
     ).map("".join)
 )
 def test_no_word_is_cut(text: str) -> None:
+    assert count_tokens("Donaudampfschifffahrtsgesellschaft") in range(7, 16), "most of a chunk, and yet it fits"
     for span in split(text, 16):
         assert not inside_word(text, span.end), text[span.start : span.end]
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 
 HAN = "\u3005-\u3007\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U000323af"
 KANA = "\u3041-\u3096\u309d-\u309f\u30a1-\u30fa\u30fc-\u30ff\u31f0-\u31ff\uff66-\uff9d"
@@ -17,11 +19,17 @@ OPENERS = "\"'“‘«‹「『【《〈（(\\[〔｢„‚＂"
 QUOTES = "\"'`´“”„‟‘’‚‛«»‹›「」『』｢｣＂＇"
 DASHES = "\\-‐‑‒–—―−－"
 
-UNSPACED = re.compile(f"[{HAN}{KANA}{SOUTHERN}]")
-IDEOGRAPH = re.compile(f"[{HAN}{KANA}]")
+
+def lazily(pattern: str, flags: int = 0) -> Callable[[], re.Pattern[str]]:
+    """A pattern that is compiled when it is first asked for: wide classes of characters take milliseconds each."""
+    return cache(lambda: re.compile(pattern, flags))
+
+
+UNSPACED = lazily(f"[{HAN}{KANA}{SOUTHERN}]")
+IDEOGRAPH = lazily(f"[{HAN}{KANA}]")
 SURROGATE = re.compile("[\ud800-\udfff]")
 
-_UNIT = re.compile(rf"[{HAN}{KANA}]|[^\W_{HAN}{KANA}]+(?:['’][^\W\d_{HAN}{KANA}]+)*")
+_UNIT = lazily(rf"[{HAN}{KANA}]|[^\W_{HAN}{KANA}]+(?:['’][^\W\d_{HAN}{KANA}]+)*")
 _LONGEST_WORD = 40
 _JOINERS = "\u200d\ufe0e\ufe0f"
 _INNER = "'’ʼ-‑·"
@@ -60,7 +68,7 @@ def inside_word(text: str, at: int) -> bool:
     if inside_character(text, at):
         return True
     a, b = text[at - 1], text[at]
-    if a.isspace() or b.isspace() or UNSPACED.match(a) or UNSPACED.match(b):
+    if a.isspace() or b.isspace() or UNSPACED().match(a) or UNSPACED().match(b):
         return False
     word_a, word_b = _wordly(a), _wordly(b)
     if word_a and word_b:
@@ -95,7 +103,7 @@ def units(text: str) -> list[Unit]:
     A "word" of more than 40 characters (a loop of one letter, an encoded blob, Thai) is taken apart into characters.
     """
     out: list[Unit] = []
-    for match in _UNIT.finditer(text):
+    for match in _UNIT().finditer(text):
         start, end = match.span()
         if end - start <= _LONGEST_WORD:
             out.append(Unit(match.group().lower(), start, end))
@@ -107,7 +115,7 @@ def units(text: str) -> list[Unit]:
 def forms(text: str) -> list[str]:
     """The lower-case forms of `units(text)`, faster."""
     out: list[str] = []
-    for word in _UNIT.findall(text.lower()):
+    for word in _UNIT().findall(text.lower()):
         if len(word) <= _LONGEST_WORD:
             out.append(word)
         else:
@@ -117,5 +125,5 @@ def forms(text: str) -> list[str]:
 
 def mostly_ideographs(text: str) -> bool:
     """Whether more units of `text` are Chinese or Japanese characters than words."""
-    single = len(IDEOGRAPH.findall(text))
-    return single > 0 and 2 * single > len(_UNIT.findall(text))
+    single = len(IDEOGRAPH().findall(text))
+    return single > 0 and 2 * single > len(_UNIT().findall(text))

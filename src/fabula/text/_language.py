@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from fabula.text._chars import HAN, HANGUL, KANA
+from fabula.text._chars import HAN, HANGUL, KANA, lazily
 from fabula.text._sentences import sentence_ends
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ _SCRIPTS = {
     "hebrew": "\u05d0-\u05ea", "arabic": "\u0620-\u06ff\u0750-\u077f", "thai": "\u0e01-\u0e5b", "devanagari": "\u0900-\u097f",
     "georgian": "\u10a0-\u10ff\u1c90-\u1cbf", "armenian": "\u0530-\u058f",
 }  # fmt: skip
-_FINDERS = {name: re.compile(f"[{chars}]") for name, chars in _SCRIPTS.items()}
+_FINDERS = {name: lazily(f"[{chars}]") for name, chars in _SCRIPTS.items()}
 _WEIGHT = {"han": 3.0, "kana": 2.0, "hangul": 2.0}
 """One such character says as much as this many letters: about the ratio of lengths in translations."""
 
@@ -56,9 +56,9 @@ def _base(code: str) -> str:
 def _letters(text: str) -> dict[str, float]:
     """Weighted letters of `text` by script."""
     if text.isascii():
-        found = len(_FINDERS["latin"].findall(text))
+        found = len(_FINDERS["latin"]().findall(text))
         return {"latin": float(found)} if found else {}
-    counts = {name: len(finder.findall(text)) * _WEIGHT.get(name, 1.0) for name, finder in _FINDERS.items()}
+    counts = {name: len(finder().findall(text)) * _WEIGHT.get(name, 1.0) for name, finder in _FINDERS.items()}
     return {name: count for name, count in counts.items() if count}
 
 

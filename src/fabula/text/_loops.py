@@ -39,7 +39,7 @@ class Loop:
 
 def _weight(items: list[Unit]) -> list[float]:
     """What each unit counts in words: a character of Chinese or Japanese six tenths."""
-    return [0.6 if item.end - item.start == 1 and IDEOGRAPH.match(item.form) else 1.0 for item in items]
+    return [0.6 if item.end - item.start == 1 and IDEOGRAPH().match(item.form) else 1.0 for item in items]
 
 
 def _too_often(words: float, times: float) -> bool:
@@ -95,7 +95,7 @@ def _repeat(text: str, items: list[Unit], forms: list[str]) -> Loop | None:
 
 def _share(text: str, items: list[Unit], forms: list[str]) -> Loop | None:
     """The first window of some 240 words of which half the sequences of four words (seven characters) were said in it before."""
-    east = sum(1 for form in forms if len(form) == 1 and IDEOGRAPH.match(form)) * 2 > len(forms)
+    east = sum(1 for form in forms if len(form) == 1 and IDEOGRAPH().match(form)) * 2 > len(forms)
     gram, window, stride = (7, _WINDOW * 5 // 3, _STRIDE * 5 // 3) if east else (4, _WINDOW, _STRIDE)
     for low in range(0, max(1, len(items) - stride), stride):
         part = forms[low : low + window]

@@ -7,15 +7,15 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 
-from fabula.text._chars import DASHES, HAN, KANA, QUOTES, Unit, forms, mostly_ideographs, units
+from fabula.text._chars import DASHES, HAN, KANA, QUOTES, Unit, forms, lazily, mostly_ideographs, units
 from fabula.text._sentences import sentence_ends
 from fabula.text._terms import lexical_terms
 
 _WORDS, _CHARACTERS = 12, 20
 _GRAM_WORDS, _GRAM_CHARACTERS = 5, 8
 _PLACES = 8
-_PIECE = re.compile(rf"(?P<dash>\s*[{DASHES}]+\s*)|(?P<quote>[{QUOTES}]+)|(?P<dots>…+|\.\.\.+)|(?P<space>\s+)|(?P<rest>.)", re.DOTALL)
-_EAST = re.compile(f"[{HAN}{KANA}、-〃〈-】〔-〟！-／：-？]")
+_PIECE = lazily(rf"(?P<dash>\s*[{DASHES}]+\s*)|(?P<quote>[{QUOTES}]+)|(?P<dots>…+|\.\.\.+)|(?P<space>\s+)|(?P<rest>.)", re.DOTALL)
+_EAST = lazily(f"[{HAN}{KANA}、-〃〈-】〔-〟！-／：-？]")
 
 
 def _grams(items: list[str], size: int) -> list[tuple[str, ...]]:
@@ -84,7 +84,7 @@ def _pattern(quote: str) -> str:
     """A pattern for `quote` with any white space, quote marks, dashes and dots of an ellipsis in place of its own."""
     out: list[str] = []
     before = ""
-    for match in _PIECE.finditer(quote):
+    for match in _PIECE().finditer(quote):
         kind, piece = match.lastgroup, match.group()
         if kind == "dash":
             out.append(rf"\s*[{DASHES}]+\s*")
@@ -95,7 +95,7 @@ def _pattern(quote: str) -> str:
         elif kind == "space":
             out.append(r"\s+")
         else:
-            if before and _EAST.match(before) and _EAST.match(piece):
+            if before and _EAST().match(before) and _EAST().match(piece):
                 out.append(r"\s*")
             out.append(re.escape(piece))
         before = piece if kind == "rest" else ""

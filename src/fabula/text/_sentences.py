@@ -5,23 +5,23 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from fabula.text._chars import CLOSERS, HAN, KANA, OPENERS, inside_character
+from fabula.text._chars import CLOSERS, HAN, KANA, OPENERS, inside_character, lazily
 from fabula.text._words import MAYBE_LAST, NEVER_LAST, STARTERS
 
 _WIDE = "。！？｡．‼⁇⁈⁉"
 _STOPS = ".!?…" + _WIDE + "؟۔।॥။។"
 # Behind the marks: closing quotes; a French » behind a space; a German “ or « that nothing follows.
 _CLOSE = rf"(?:[{CLOSERS}*_]|[\u00a0\u202f][»›]|\u0020[»›](?=\s|$)|[“«‹](?=[\s,]|$))*"
-_END = re.compile(rf"[{_STOPS}]+{_CLOSE}")
-_SCAN = re.compile(rf"[{_STOPS}]+{_CLOSE}|[—–][\"”’»](?=\s+[\"“‘«])|\n\s*|\r\s*")
+_END = lazily(rf"[{_STOPS}]+{_CLOSE}")
+_SCAN = lazily(rf"[{_STOPS}]+{_CLOSE}|[—–][\"”’»](?=\s+[\"“‘«])|\n\s*|\r\s*")
 _RIGHT = "\"'”’»›」』】》〉）)]〕｣＂*_“«‹ \u00a0\u202f"
-_CJK_BEFORE = re.compile(rf"[{HAN}{KANA}，、；：」』”’）…—]$")
+_CJK_BEFORE = lazily(rf"[{HAN}{KANA}，、；：」』”’）…—]$")
 _NEXT = re.compile(rf"\s*[{OPENERS}*_#>]*(?:[-‐-―−][-‐-―−\s]*)?[{OPENERS}*_¿¡.…]*")
 _NEW_LINE_START = re.compile(rf"(?:[-–—―]\s|#{{1,6}}\s|[*•·]\s|\d{{1,3}}[.)]\s|[{OPENERS}]|第.{{1,6}}[章节節回卷部])")
 _HEADING = re.compile(
     r"\s*(?:#{1,6}\s|第[^\n]{1,6}[章节節回卷部]|(?:chapter|part|book|глава|часть|книга)\s+[\w.]{1,12}\b.{0,60}$)", re.IGNORECASE
 )
-_SAID_ZH = re.compile(rf"[{HAN}]{{0,6}}(?:说|説|問|问|道|喊|叫|答|笑|嘆|叹|吼|と|って)")
+_SAID_ZH = lazily(rf"[{HAN}]{{0,6}}(?:说|説|問|问|道|喊|叫|答|笑|嘆|叹|吼|と|って)")
 
 _LAST_WORD = re.compile(r"(?:[^\W\d_]\.[ \u00a0]?)*[^\W\d_]+(?:-[^\W\d_]+)?$")
 _NEXT_WORD = re.compile(r"[^\W\d_]+")
@@ -85,7 +85,7 @@ def _ends_here(text: str, match: re.Match[str], sentence_start: int, language: s
     if inside_character(text, end):
         return False
     following = text[end]
-    wide = stops[-1] in _WIDE or (stops[-1] in "…!?" and bool(_CJK_BEFORE.search(text[max(0, at - 1) : at])))
+    wide = stops[-1] in _WIDE or (stops[-1] in "…!?" and bool(_CJK_BEFORE().search(text[max(0, at - 1) : at])))
     if wide:
         return _ends_wide(text, stops, end, sentence_start, closed=len(stops) < len(marks))
     if not following.isspace():
@@ -109,7 +109,7 @@ def _ends_wide(text: str, stops: str, end: int, sentence_start: int, *, closed: 
     if following in "，、；：,;:" or following in _STOPS:
         return False
     if closed:
-        return not _SAID_ZH.match(text, end)  # “你来了。”她说。 is one sentence
+        return not _SAID_ZH().match(text, end)  # “你来了。”她说。 is one sentence
     if stops[-1] in "…." and stops[0] in "…。":
         # A stammer (我……我不知道) is no end; neither is a pause before the sentence has begun.
         begun = text[sentence_start : end - len(stops)].strip(" \u3000\n“「『‘—")
@@ -136,7 +136,7 @@ def _newline_ends(text: str, match: re.Match[str], sentence_start: int) -> bool:
 def sentence_ends(text: str, language: str | None = None) -> Iterator[int]:
     """Offsets at which a sentence, with the white space behind it, ends; the last is `len(text)`."""
     start = position = 0
-    while match := _SCAN.search(text, position):
+    while match := _SCAN().search(text, position):
         position = match.end()
         if match.group()[0] in "\r\n":
             if _newline_ends(text, match, start):
@@ -216,7 +216,7 @@ def trim_to_sentence(text: str, language: str | None = None) -> str:
     if ends_finished(whole, language):
         return whole
     second = ""
-    for match in reversed(list(_END.finditer(whole))):
+    for match in reversed(list(_END().finditer(whole))):
         end = match.end()
         if not (_free(whole, match) and ends_finished(whole[max(0, end - 240) : end], language)):
             continue
@@ -235,5 +235,5 @@ def trim_to_sentence(text: str, language: str | None = None) -> str:
 def _free(text: str, match: re.Match[str]) -> bool:
     """Whether the marks are followed by white space, or need none."""
     following = text[match.end() : match.end() + 1]
-    wide = match.group()[0] in _WIDE or bool(_CJK_BEFORE.search(text[max(0, match.start() - 1) : match.start()]))
+    wide = match.group()[0] in _WIDE or bool(_CJK_BEFORE().search(text[max(0, match.start() - 1) : match.start()]))
     return (wide or following.isspace()) and not inside_character(text, match.end())

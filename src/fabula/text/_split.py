@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from fabula.errors import InputError
-from fabula.text._chars import HAN, KANA, inside_character, inside_word, mend
+from fabula.text._chars import HAN, KANA, inside_character, inside_word, lazily, mend
 from fabula.text._sentences import sentence_ends
 from fabula.text._tokens import SLAB, count_tokens, token_ends
 
@@ -25,7 +25,7 @@ _BEFORE = -1.0
 """Before a blank line, a closing bracket and the like: what follows belongs to what precedes."""
 
 _HEADING = re.compile(r"\s*(?:#{1,6} |=+$|-{3,} ?FILE|(?:chapter|part|book|глава|часть|книга)\s|第.{1,6}[章节節回卷部])", re.IGNORECASE)
-_CLAUSE_END = re.compile(rf"[，、：；,;:—–]+[\s\"'”’»」』）)]*|\s+|(?<=[{HAN}{KANA}])(?=[{HAN}{KANA}])")
+_CLAUSE_END = lazily(rf"[，、：；,;:—–]+[\s\"'”’»」』）)]*|\s+|(?<=[{HAN}{KANA}])(?=[{HAN}{KANA}])")
 _STOPS = '。！？；.!?…"”’」』»'
 _DECLARES = (
     "def ",
@@ -107,7 +107,7 @@ def _inside_line(text: str, start: int, end: int, big: int, cuts: _Cuts) -> None
 def _inside_sentence(text: str, start: int, end: int, big: int, cuts: _Cuts) -> None:
     """Clauses, words and characters without spaces; a word of more than `big` characters is cut between characters, reluctantly."""
     last = start
-    for match in _CLAUSE_END.finditer(text, start, end):
+    for match in _CLAUSE_END().finditer(text, start, end):
         at = match.end()
         if at >= end or (at == match.start() and at - last < 8):
             continue

@@ -6,10 +6,10 @@ import re
 import unicodedata
 from functools import lru_cache
 
-from fabula.text._chars import HAN, HANGUL, KANA
+from fabula.text._chars import HAN, HANGUL, KANA, lazily
 from fabula.text._words import STOP, STOP_PAIRS
 
-_RUN = re.compile(rf"([{HAN}{KANA}{HANGUL}]+)|([^\W_{HAN}{KANA}{HANGUL}]+)")
+_RUN = lazily(rf"([{HAN}{KANA}{HANGUL}]+)|([^\W_{HAN}{KANA}{HANGUL}]+)")
 _CYRILLIC = re.compile("[\u0400-\u052f]")
 _MARKS = re.compile("[\u0300-\u036f]")
 
@@ -55,7 +55,7 @@ def lexical_terms(text: str) -> list[str]:
     if not text.isascii():
         text = unicodedata.normalize("NFKC", text)
     out: list[str] = []
-    for run, word in _RUN.findall(text.lower()):
+    for run, word in _RUN().findall(text.lower()):
         if run:
             out.extend(_pairs(run))
         elif word.replace("ё", "е") not in STOP:
