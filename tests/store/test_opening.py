@@ -190,7 +190,7 @@ def test_the_own_log_is_taken_in(path: Path, tmp_path: Path) -> None:
 
 CODES = {
     sqlite3.SQLITE_BUSY: LibraryBusy, sqlite3.SQLITE_LOCKED: LibraryBusy, 517: LibraryBusy, sqlite3.SQLITE_FULL: LibraryFull,
-    778: LibraryFull, 1034: LibraryFull, 4874: LibraryFull, 266: LibraryDamaged, 522: LibraryDamaged, sqlite3.SQLITE_CORRUPT: LibraryDamaged,
+    778: LibraryFull, 1034: LibraryFull, 4874: LibraryFull, 266: LibraryDamaged, 522: LibraryDamaged, 11: LibraryDamaged,
     sqlite3.SQLITE_NOTADB: LibraryDamaged, 267: LibraryDamaged, sqlite3.SQLITE_READONLY: StoreError, sqlite3.SQLITE_CANTOPEN: StoreError,
     sqlite3.SQLITE_TOOBIG: InputError, sqlite3.SQLITE_ERROR: StoreError, sqlite3.SQLITE_CONSTRAINT: StoreError,
 }  # fmt: skip

@@ -66,7 +66,7 @@ def _examine(database: Database, locks: Locks) -> Iterator[_Ill]:
         yield _Ill(
             Finding("damaged_pages", f"SQLite finds damage in {database.place}: {'; '.join(said[:_SHOWN])}."), lambda: _reindexed(database)
         )
-    for act in (_unreadable, _positions, _runs, _calls, _steps, _messages, _vectors, _index, _totals):
+    for act in (_unreadable, _positions, _counts, _runs, _calls, _steps, _messages, _vectors, _index, _totals):
         try:
             yield from act(database)
         except LibraryDamaged as error:
@@ -143,6 +143,7 @@ def _dropper(database: Database, table: Table, bad: list[int]) -> Callable[[], s
     def act() -> str:
         for n in bad:
             database.do(f"DELETE FROM {table.name} WHERE n = ?", (n,))
+            database.do("UPDATE log SET count = count - 1 WHERE n = ? AND count > 0", (n >> SHIFT << SHIFT,))
         return "The rows were taken out; they are still in the copy."
 
     return act
@@ -200,6 +201,35 @@ def _logged(database: Database, bare: list[int]) -> str:
     return "Log rows of the kind `lost` stand in their places."
 
 
+_PRESENT = " UNION ALL ".join(
+    f"SELECT n >> {SHIFT} AS pos FROM {table.name}" for table in TABLES.values() if table.name not in ("log", "vectors")
+)
+MISSED = (
+    f"SELECT log.n, log.count, count(found.pos) AS there FROM log LEFT JOIN ({_PRESENT}) found ON found.pos = log.n >> {SHIFT}"
+    " WHERE log.count >= 0 GROUP BY log.n HAVING there <> log.count"
+)
+"""Transactions of which rows are missing: (key, rows that were written, rows that are there)."""
+
+
+def _counts(database: Database) -> Iterator[_Ill]:
+    """Every row that a transaction wrote is there."""
+    wrong = database.all(MISSED)
+    if wrong:
+        lost = sum(max(0, count - there) for _, count, there in wrong)
+        yield _Ill(
+            Finding(
+                "lost_rows",
+                f"{lost} rows of {len(wrong)} transactions are missing (positions {_some([row[0] >> SHIFT for row in wrong])}).",
+            ),
+            lambda: _each(
+                database,
+                "UPDATE log SET count = ? WHERE n = ?",
+                [(there, n) for n, _, there in wrong],
+                "They are lost, unless a backup has them; this is said once.",
+            ),
+        )
+
+
 def _runs(database: Database) -> Iterator[_Ill]:
     """Rows of runs that are not there, and forks of such."""
     missing: set[str] = {row[0] for row in database.all(f"SELECT parent FROM runs WHERE parent IS NOT NULL AND parent NOT IN ({_RUNS})")}
@@ -214,6 +244,7 @@ def _runs(database: Database) -> Iterator[_Ill]:
         start = max(start, (taken[0] or 0) + 1 if taken else 1)
         for n, run in enumerate(sorted(missing), start):
             database.do(table.insert, table.encoded(n, RunRow(run, "lost", LOST, "", "", {})))
+            database.do("UPDATE log SET count = count + 1 WHERE n = ? AND count >= 0", (n >> SHIFT << SHIFT,))
         return "Runs of the kind `lost` stand in their places, so that their rest can be exported."
 
     if missing:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from fabula.errors import LibraryDamaged, LibraryTooNew, StoreError
 from fabula.store._database import Database, translated
+from fabula.store._foreign import foreign_log
 from fabula.store._schema import APPLICATION, MIGRATIONS, least_version
 
 _MAGIC = b"SQLite format 3\x00"
@@ -84,6 +85,14 @@ def _prepare(path: Path, place: str) -> None:
         raise _foreign(place)
 
 
+def refuse_foreign(path: Path) -> None:
+    """Raise LibraryDamaged where a file is a database with another program's mark, or with none."""
+    with path.open("rb") as file:
+        header = file.read(100)
+    if header.startswith(_MAGIC) and header[68:72] != APPLICATION.to_bytes(4, "big"):
+        raise _foreign(str(path))
+
+
 def _foreign(place: str) -> LibraryDamaged:
     return LibraryDamaged(f"{place} is a database of another program. It was left as it is.", "Give another path for the library.")
 
@@ -123,44 +132,14 @@ def _migrate(database: Database, path: Path, memory: bool, clock_now: float) -> 
                 database.do("INSERT INTO migrations VALUES (?, ?)", (name, clock_now))
         database.do(f"PRAGMA application_id = {APPLICATION}")
         if not applied:
-            database.do(f"PRAGMA user_version = {_identity()}")
+            database.do("INSERT INTO counter VALUES ('library', ?)", (_number(),))
     if not memory:
         database.one("PRAGMA wal_checkpoint(PASSIVE)")
 
 
-def _identity() -> int:
-    """A number that tells a library from others (PRAGMA user_version), so that a log left over from another one is noticed."""
-    return 1 + secrets.randbelow(2**31 - 1)
-
-
-def foreign_log(path: Path) -> bool:
-    """Whether the log beside a library was written for another one (a backup was put in its place, say).
-
-    SQLite itself would take the log's pages into the file. A page of the log that is the file's first names its library.
-    """
-    log = path.with_name(path.name + "-wal")
-    try:
-        with path.open("rb") as file:
-            header = file.read(100)
-        if header[68:72] != APPLICATION.to_bytes(4, "big"):
-            return False
-        with log.open("rb") as file:
-            start = file.read(32)
-            size = int.from_bytes(start[8:12], "big")
-            salts, first = start[16:24], b""
-            while len(frame := file.read(24)) == 24 and frame[8:16] == salts:
-                if frame[:4] == b"\x00\x00\x00\x01" and not first:
-                    first = file.read(64)[60:64]
-                    file.seek(size - 64, 1)
-                else:
-                    file.seek(size, 1)
-                if first and frame[4:8] != bytes(4):  # the end of a transaction
-                    return first not in (header[60:64], bytes(4))
-    except FileNotFoundError:
-        pass
-    except OSError as error:
-        raise translated(error, str(path)) from error
-    return False
+def _number() -> int:
+    """A library's own number, which tells it from others and from its copies."""
+    return 1 + secrets.randbelow(2**62)
 
 
 def copy_to(database: Database, target: Path) -> int:
@@ -169,7 +148,7 @@ def copy_to(database: Database, target: Path) -> int:
         with closing(sqlite3.connect(target, isolation_level=None)) as copy:
             database.connection.backup(copy, pages=1024)
             copy.execute("PRAGMA journal_mode = DELETE").fetchone()  # one file, nothing beside it
-            copy.execute(f"PRAGMA user_version = {_identity()}")  # a log of the original is not this one's
+            copy.execute("UPDATE counter SET value = ? WHERE name = 'library'", (_number(),))  # the original's log is not this one's
     except sqlite3.Error as error:
         target.unlink(missing_ok=True)
         raise translated(error, str(target)) from error

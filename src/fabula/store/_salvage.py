@@ -5,19 +5,21 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Callable, Iterator
-from contextlib import closing, suppress
+from collections import Counter
+from collections.abc import Callable
+from contextlib import ExitStack, closing, suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
-from fabula.errors import FabulaError, LibraryDamaged, NotFound, StoreError
-from fabula.store._database import Database, translated
+from fabula.errors import InputError, LibraryBusy, LibraryDamaged, LibraryFull, NotFound, StoreError
+from fabula.store._carve import Pages, rows, shapes
+from fabula.store._database import translated
 from fabula.store._doctor import pages, rebuild_index, repair
+from fabula.store._foreign import foreign_log
 from fabula.store._locks import Locks
-from fabula.store._opening import foreign_log, open_database
+from fabula.store._opening import open_database, refuse_foreign
 from fabula.store._rows import Finding
-from fabula.store._schema import TABLES
+from fabula.store._schema import SHIFT, TABLES
 
 BESIDE = ("", "-wal", "-shm")
 
@@ -60,12 +62,13 @@ def salvage(path: Path, clock: Callable[[], float], busy_seconds: float, locks: 
     Raises:
         NotFound: there is no file.
         Held: a process holds one of its runs.
-        LibraryDamaged: nothing can be read of it (its first page is gone, or it never was a library).
+        LibraryDamaged: nothing can be read of it, or it is another program's; it is left as it was.
     """
     if not path.is_file():
         raise NotFound(f"There is no library {path}.", "Give the path of a library.")
     locks = locks or Locks(path.with_name(path.name + ".locks"), clock)
     locks.refuse_held()
+    refuse_foreign(path)
     kept = beside(path, "damaged", clock)
     out: list[Finding] = []
     if foreign_log(path):
@@ -100,107 +103,28 @@ def salvage(path: Path, clock: Callable[[], float], busy_seconds: float, locks: 
 
 
 def _into(path: Path, new: Path, clock: Callable[[], float], busy_seconds: float, locks: Locks) -> list[Finding]:
-    out: list[Finding] = []
-    with closing(_source(path, busy_seconds)) as source, closing(open_database(str(new), str(new), busy_seconds, clock())) as target:
+    names = (*(table.name for table in TABLES.values()), "texts")
+    saved: Counter[str] = Counter()
+    refused = 0
+    with ExitStack() as stack:
+        target = stack.enter_context(closing(open_database(str(new), str(new), busy_seconds, clock())))
+        source = Pages(path, stack)
+        tables = shapes(target, names)
         with target.transaction():
-            last = _counter(source)
-            for name in (*(table.name for table in TABLES.values()), "texts"):
-                saved, lost = _table(source, target, name)
-                if lost:
-                    out.append(
-                        Finding(
-                            "lost_rows",
-                            f"Of {name} {saved} rows could be read, at least {lost} not.",
-                            "They are lost, unless a backup has them.",
-                        )
-                    )
-            target.do("UPDATE counter SET value = max(value, ?) WHERE name = 'position'", (last,))
+            for name, values in rows(source, tables):
+                marks = ", ".join("?" * len(values))
+                try:
+                    saved[name] += max(0, target.do(f"INSERT OR IGNORE INTO {name} VALUES ({marks})", values))
+                except (InputError, StoreError) as error:
+                    if isinstance(error, LibraryFull | LibraryBusy):
+                        raise
+                    refused += 1
+            if not saved["log"]:
+                raise LibraryDamaged(f"Nothing can be read of {path}.", "Restore a backup; the damaged file was left as it is.")
+            target.do("UPDATE counter SET value = (SELECT max(n) >> ? FROM log) WHERE name = 'position'", (SHIFT,))
             rebuild_index(target)
-            out += [replace(found, message=f"After salvage: {found.message}") for found in repair(target, locks)]
+            out = [replace(found, message=f"After salvage: {found.message}") for found in repair(target, locks)]
         target.one("PRAGMA wal_checkpoint(TRUNCATE)")
-    return out
-
-
-def _source(path: Path, busy_seconds: float) -> Database:
-    source = Database(str(path), str(path), busy_seconds)
-    try:
-        source.connection.text_factory = lambda raw: raw.decode("utf-8", "replace")
-        source.one("PRAGMA writable_schema = ON")  # SQLite then reads a file that was cut short
-        if source.one("SELECT 1 FROM sqlite_master WHERE name = 'log'") is None:
-            raise LibraryDamaged(f"{path} has no journal.")
-    except FabulaError as error:
-        source.close()
-        raise LibraryDamaged(
-            f"Nothing can be read of {path}: {error.message}", "Restore a backup; the damaged file was left as it is."
-        ) from error
-    return source
-
-
-def _counter(source: Database) -> int:
-    try:
-        found = source.one("SELECT value FROM counter WHERE name = 'position'")
-    except StoreError:
-        return 0
-    return int(found[0]) if found and isinstance(found[0], int) else 0
-
-
-def _table(source: Database, target: Database, name: str) -> tuple[int, int]:
-    """Copy the readable rows of a table; returns how many, and how many are known to be lost."""
-    columns = [row[1] for row in target.all(f"PRAGMA table_info({name})")]
-    key = columns[0]
-    quoted = ", ".join(f'"{column}"' for column in columns)
-    insert = f"INSERT OR IGNORE INTO {name}({quoted}) VALUES ({', '.join('?' * len(columns))})"
-    seen: set[int] = set()
-    lost: set[int] = set()
-    for row in _readable(source, name, key, quoted, seen, lost):
-        try:
-            target.do(insert, row)
-        except StoreError:
-            lost.add(row[0])
-    return len(seen - lost), len(lost)
-
-
-def _readable(source: Database, name: str, key: str, quoted: str, seen: set[int], lost: set[int]) -> Iterator[tuple[Any, ...]]:
-    """Rows from the front up to the first damage, from the back down to the last, and between them those that an index names."""
-    for order in ("ASC", "DESC"):
-        try:
-            for row in source.stream(f"SELECT {quoted} FROM {name} ORDER BY {key} {order}"):
-                if row[0] in seen:
-                    break
-                seen.add(row[0])
-                yield row
-            else:
-                return
-        except (LibraryDamaged, StoreError):
-            continue
-    for number in _named(source, name, key) - seen:
-        try:
-            found = source.one(f"SELECT {quoted} FROM {name} WHERE {key} = ?", (number,))
-        except StoreError:
-            found = None
-        if found is None:
-            lost.add(number)
-        else:
-            seen.add(number)
-            yield found
-
-
-def _named(source: Database, name: str, key: str) -> set[int]:
-    """Keys that the table's indexes name."""
-    out: set[int] = set()
-    try:
-        indexes = [
-            row[0]
-            for row in source.all(
-                "SELECT name FROM sqlite_master WHERE type = 'index' AND tbl_name = ? AND sql NOT LIKE '%WHERE%'", (name,)
-            )
-        ]
-    except StoreError:
-        return out
-    for index in indexes:
-        for order in ("ASC", "DESC"):
-            with suppress(StoreError):
-                first = source.all(f"PRAGMA index_info({index})")[0][2]
-                for row in source.stream(f"SELECT {key} FROM {name} INDEXED BY {index} ORDER BY {first} {order}"):
-                    out.add(row[0])
-    return out
+    message = f"{saved.total()} rows could be read: {', '.join(f'{count} of {name}' for name, count in sorted(saved.items()))}."
+    message += f" {refused} were damaged." if refused else ""
+    return [Finding("saved_rows", message, "They are in the new library.", serious=False), *out]

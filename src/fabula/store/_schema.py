@@ -56,7 +56,8 @@ INSERT INTO counter VALUES ('position', 0);
 CREATE TABLE texts(id INTEGER PRIMARY KEY, hash BLOB UNIQUE, body ANY NOT NULL) STRICT;
 CREATE TABLE totals(run TEXT PRIMARY KEY, prompt_tokens REAL NOT NULL, answer_tokens REAL NOT NULL, cached_tokens REAL NOT NULL,
     cost REAL NOT NULL, calls REAL NOT NULL, refused REAL NOT NULL) STRICT;
-CREATE TABLE log(n INTEGER PRIMARY KEY, run TEXT NOT NULL, kind TEXT NOT NULL, wall REAL NOT NULL) STRICT;
+CREATE TABLE log(n INTEGER PRIMARY KEY, count INTEGER NOT NULL DEFAULT -1, run TEXT NOT NULL, kind TEXT NOT NULL,
+    wall REAL NOT NULL) STRICT;
 CREATE INDEX log_run ON log(run);
 CREATE TABLE runs(n INTEGER PRIMARY KEY, id TEXT NOT NULL, kind TEXT NOT NULL, title ANY NOT NULL, seed TEXT NOT NULL,
     model_seed TEXT NOT NULL, premise ANY NOT NULL, settings ANY NOT NULL, parent TEXT, cut INTEGER NOT NULL,
@@ -113,7 +114,9 @@ CREATE INDEX taken_run ON taken(run);
 CREATE TABLE facts(n INTEGER PRIMARY KEY, name TEXT NOT NULL, value ANY NOT NULL) STRICT;
 CREATE INDEX facts_name ON facts(name);
 """
-"""One statement ends with a semicolon at the end of its line."""
+"""One statement ends with a semicolon at the end of its line. `log.count` is how many rows a transaction wrote besides its log row
+and vectors (which may be dropped), -1 where that is not known: so a row that is lost is missed. No two tables
+have columns of the same kinds in the same order, so that a row can be told from its columns alone (see `_carve`)."""
 
 _SIGNS = "".join(chr(code) for code in range(33, 127) if not chr(code).isalnum())
 _TOKENIZER = "ascii tokenchars '" + _SIGNS.replace("'", "''") + "'"

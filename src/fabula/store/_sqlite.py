@@ -22,7 +22,22 @@ from fabula.store._database import Database
 from fabula.store._locks import Locks
 from fabula.store._opening import copy_to, open_database
 from fabula.store._port import Among, Between, Condition, Fault, R
-from fabula.store._rows import FAR, LIBRARY, Address, CallRow, FactRow, Finding, Holder, PieceRow, Reach, RecordRow, Row, RunRow, StepRow
+from fabula.store._rows import (
+    FAR,
+    LIBRARY,
+    Address,
+    CallRow,
+    FactRow,
+    Finding,
+    Holder,
+    PieceRow,
+    Reach,
+    RecordRow,
+    Row,
+    RunRow,
+    StepRow,
+    VectorRow,
+)
 from fabula.store._schema import LAST, PER_POSITION, SHIFT, TABLES, Table, high
 
 _CALLS = TABLES[CallRow]
@@ -41,7 +56,9 @@ class SQLiteTransaction:
         self._database = database
         self._pos = pos
         self._next = (pos << SHIFT) + 1
-        self._open = True
+        self.open = True
+        self.count = 0
+        """Rows besides vectors."""
 
     @property
     def pos(self) -> int:
@@ -50,12 +67,12 @@ class SQLiteTransaction:
 
     def add(self, row: Row) -> None:
         """Append a row."""
-        if not self._open:
+        if not self.open:
             raise StoreError("The write is over.", "This is a bug in Fabula or in your extension: add rows inside the `with` block.")
         n = self._next
         if n & PER_POSITION == PER_POSITION:
             raise InputError(f"More than {PER_POSITION - 1} rows in one write.", "Write them in several parts.")
-        self._next = n + 1
+        self.count += not isinstance(row, VectorRow)
         table = TABLES[type(row)]
         values = table.encoded(n, row)
         if isinstance(row, CallRow):
@@ -65,7 +82,7 @@ class SQLiteTransaction:
                 self._count(row)
         elif isinstance(row, RecordRow) and row.terms:
             self._database.do("INSERT INTO find(rowid, terms) VALUES (?, ?)", (n, _lines.tokens(row.run, row.terms)))
-        self._database.do(table.insert, values)
+        self._next = n + self._database.do(table.insert, values)  # a vector that is there already takes no key
 
     def _prompt(self, prompt: tuple[tuple[str, str], ...]) -> str:
         if not prompt:
@@ -152,11 +169,13 @@ class SQLiteStore:
             if found is None:
                 raise LibraryDamaged(f"The library {self._place} has lost its position.")
             transaction = SQLiteTransaction(database, int(found[0]))
-            database.do("INSERT INTO log(n, run, kind, wall) VALUES (?, ?, ?, ?)", (transaction.pos << SHIFT, run, kind, self._clock()))
+            wall = self._clock()
             try:
                 yield transaction
             finally:
-                transaction._open = False  # noqa: SLF001 (its own)
+                transaction.open = False
+            row = (transaction.pos << SHIFT, run, kind, wall, transaction.count)
+            database.do("INSERT INTO log(n, run, kind, wall, count) VALUES (?, ?, ?, ?, ?)", row)
             self._fault(f"inside {kind}")
         self._fault(f"after {kind}")
 
