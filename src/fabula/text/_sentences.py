@@ -23,7 +23,7 @@ _HEADING = re.compile(
 )
 _SAID_ZH = lazily(rf"[{HAN}]{{0,6}}(?:说|説|問|问|道|喊|叫|答|笑|嘆|叹|吼|と|って)")
 
-_LAST_WORD = re.compile(r"(?:[^\W\d_]\.[ \u00a0]?)*[^\W\d_]+(?:-[^\W\d_]+)?$")
+_LAST_WORD = re.compile(r"(?<![^\W_])(?:[^\W\d_]\.[ \u00a0]?)*[^\W\d_]+(?:-[^\W\d_]+)?$")
 _NEXT_WORD = re.compile(r"[^\W\d_]+")
 _FINAL_LINE = re.compile(r"(?:^|\n)\W*(?:the end|fin|finis|конец|完|终|終|全文完|全书完|全書完|剧终|おわり)\W*$", re.IGNORECASE)
 _INITIAL = re.compile(r"[ \u00a0]?[^\W\d_]\.")
