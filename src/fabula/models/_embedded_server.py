@@ -227,9 +227,7 @@ def _read_line(stream: IO[bytes], said: queue.Queue[bytes]) -> None:
 
 def child_environment() -> dict[str, str]:
     """The environment in which a child process finds the same `fabula` as this one, wherever it was imported from."""
-    import fabula
-
-    root = str(Path(fabula.__file__).parents[1])
+    root = str(Path(__file__).parents[2])
     paths = [root, *(path for path in os.environ.get("PYTHONPATH", "").split(os.pathsep) if path and path != root)]
     return {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
 

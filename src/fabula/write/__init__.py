@@ -4,6 +4,7 @@ It knows what a passage, a plan and a chapter are, and in which prompts they go;
 The prompt of a novel's step is built in `_passage.passage_prompt`; the texts of all prompts are in `prompts/<language>/`.
 """
 
+from fabula.write._glance import glances
 from fabula.write._manuscript import ChapterView, PassageView, SceneView, default_label
 from fabula.write._novel import Novel
 from fabula.write._premise import LANGUAGE_NAMES, Character, Premise
@@ -23,4 +24,5 @@ __all__ = [
     "Series",
     "Story",
     "default_label",
+    "glances",
 ]

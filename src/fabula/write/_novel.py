@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from fabula.errors import InputError, NotFound, NotPossible
 from fabula.memory import Memory, Record, View, retracted
-from fabula.models import Model
+from fabula.models import Model, extract_json
 from fabula.runs import Limits, Listener, Run, act, advance, create, facts_of, fork, records_of, silent, view_of
-from fabula.store import RecordRow, StepRow, Store
+from fabula.store import CallRow, RecordRow, StepRow, Store
 from fabula.text import length
 from fabula.write import _manuscript as manuscript
 from fabula.write._check import check_language_fits
@@ -423,6 +423,17 @@ class Novel:
         if not step or not 0 <= sample < self.run.samples(step[0], PROSE[0]):
             raise NotPossible(f"The last passage has no text number {sample}.")
         return self.run.regenerate(PROSE, base=sample)
+
+    def texts(self) -> list[str]:
+        """The texts that the last passage was given so far, as the model wrote them, by sample: what `swipe` takes."""
+        last = self.run.store.steps(self.run.line, newest_first=True, limit=1)
+        if not last or last[0].output.get("kind") != "passage":
+            return []
+        step, by_sample = last[0], dict[int, list[str]]()
+        for row in self.run.store.rows(CallRow, run=step.run, step=step.step, time=step.time, purpose=PROSE[0], status="answered"):
+            value = extract_json(row.answer) if row.answer.lstrip().startswith("{") else None
+            by_sample.setdefault(row.sample, []).append(str(value["passage"]) if isinstance(value, dict) else row.answer)
+        return ["\n\n".join(by_sample.get(sample, [])) for sample in range(max(by_sample, default=-1) + 1)]
 
     def steps(self) -> list[StepRow]:
         """The live steps in order."""

@@ -1,0 +1,44 @@
+"""Which run a command is working on, so that whatever ends it can say how to go on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from fabula.store import Store
+
+
+@dataclass
+class Going:
+    """The run in hand, and what it had spent when the command left it."""
+
+    run: str = ""
+    usage: dict[str, Any] = field(default_factory=dict)
+
+    def advice(self) -> str:
+        """What to tell the person."""
+        return f"Nothing is lost. Go on with `fabula runs resume {self.run}`." if self.run else ""
+
+
+going = Going()
+"""Of this process; `main` clears it."""
+
+
+def usage_of(store: Store, run: str) -> dict[str, Any]:
+    """A run's usage as `--json` prints it: whole numbers where they are counts."""
+    return {name: value if name == "cost" else int(value) for name, value in store.usage(run).items()}
+
+
+@contextmanager
+def working_on(store: Store, run: str) -> Iterator[None]:
+    """Inside, the run is in hand; it stays so when the block is left by an exception."""
+    going.run = run
+    try:
+        yield
+    except BaseException:
+        going.usage = usage_of(store, run)
+        raise
+    going.run = ""

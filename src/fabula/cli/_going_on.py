@@ -1,0 +1,215 @@
+"""Starting a book, or going on with one, alone or with a person; and what is said and written at the end."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from fabula.cli._going import usage_of, working_on
+from fabula.cli._interrupt import run_async, signals
+from fabula.cli._options import Models, Result, Spending
+from fabula.cli._output import number, print_json, say, unit_name
+from fabula.cli._paper import sheet
+from fabula.cli._view import View
+from fabula.errors import LimitReached
+
+if TYPE_CHECKING:
+    from fabula.opening import Opened
+    from fabula.runs import Progress
+    from fabula.settings import Settings
+    from fabula.write import Novel, Premise
+
+Open = Callable[["Opened", Any], "Novel"]
+
+
+@dataclass(frozen=True)
+class Task:
+    """What is asked for, whatever the book."""
+
+    models: Models
+    spending: Spending
+    result: Result
+    steps: int | None = None
+    as_json: bool = False
+    interactive: bool = False
+
+    def check(self) -> None:
+        """Refuse a file that could not be written before anything is paid for. Raises InputError."""
+        from fabula.formats import format_of
+
+        for path in self.result.out or []:
+            format_of(path)
+        if self.result.keep:
+            format_of(self.result.keep, None)
+
+
+def start(premise: Premise, task: Task, *, seed: str | None = None, anyway: bool = False) -> None:
+    """Begin a book and write it."""
+    from fabula.write import Novel, Series
+
+    def opens(opened: Opened, listen: Any) -> Novel:
+        novel = Novel.start(
+            opened.store, premise, model=opened.model, small_model=opened.small_model, memory=opened.memory, listen=listen,
+            limits=task.spending.limits(), seed=seed, anyway=anyway,
+        )  # fmt: skip
+        if premise.series:
+            Series(opened.store, premise.series).join(novel)
+        return novel
+
+    _run(task, task.models.settings(), opens)
+
+
+def go_on(run: str, task: Task) -> None:
+    """Open a book and go on with it."""
+    from fabula.write import Novel
+
+    settings, said = settings_for(run, task.models)
+    if said:
+        say(said)
+
+    def opens(opened: Opened, listen: Any) -> Novel:
+        return Novel.open(
+            opened.store, run, model=opened.model, small_model=opened.small_model, memory=opened.memory, listen=listen,
+            limits=task.spending.limits(),
+        )  # fmt: skip
+
+    _run(task, settings, opens)
+
+
+def settings_for(run: str, models: Models) -> tuple[Settings, str]:
+    """The settings to go on with: what a person chose now, else the model that the run was written with where it is one that needs no
+    address. The second value tells the person of a change.
+    """
+    from contextlib import closing
+
+    from fabula.opening import open_library
+    from fabula.runs import last_model
+
+    settings = models.settings()
+    with closing(open_library(settings)) as store:
+        row = store.run(run)
+        before = last_model(store, row.id)
+    if "model" in settings.sources or not before or before == "none":
+        return settings, ""
+    if before.split(":")[0] in ("scripted", "misbehaving") or _is_local(before):
+        return replace(settings, model=before, base_url=""), ""
+    return settings, f"Run {row.id} was written with {before}; it goes on with {settings.model}. (--model chooses another.)"
+
+
+def _is_local(name: str) -> bool:
+    from fabula.errors import NotFound
+    from fabula.models import find_weights
+
+    try:
+        return find_weights(name).name == name
+    except NotFound:
+        return False
+
+
+def _run(task: Task, settings: Settings, opens: Open) -> None:
+    from fabula.opening import opened
+
+    task.check()
+    view = View(sheet(story=not task.as_json))
+    signals.before_exit = view.paper.close
+
+    async def whole() -> None:
+        try:
+            async with opened(settings, limits=task.spending.limits(), progress=view.fetching, note=say) as things:
+                novel = opens(things, _listener(view, task))
+                try:
+                    with working_on(things.store, novel.id):
+                        await things.catch_up(novel.view())
+                        await _drive(novel, view, task)
+                finally:
+                    novel.close()
+        finally:
+            view.paper.close()
+
+    run_async(whole)
+
+
+def _listener(view: View, task: Task) -> Callable[[Progress], None]:
+    """The view, and the file that is kept current after every step."""
+    from fabula.runs import StepDone
+
+    def listen(event: Progress) -> None:
+        view(event)
+        if isinstance(event, StepDone) and task.result.keep and view.novel is not None:
+            keep(view.novel, task.result.keep)
+
+    return listen
+
+
+def keep(novel: Novel, path: str) -> None:
+    """Keep a Markdown file current; what a person edited in it is moved aside, and that is said."""
+    if novel.passages():
+        kept = novel.keep(Path(path).expanduser())
+        if kept.aside is not None:
+            say(f"{path} had been edited; that version is now {kept.aside}.")
+
+
+async def _drive(novel: Novel, view: View, task: Task) -> None:
+    view.attach(novel, task.steps)
+    if not task.as_json:
+        say(f"Run {novel.id}", "dim")
+    began, before = time.monotonic(), len(novel.steps())
+    try:
+        if task.interactive:
+            novel = await _sit(novel, view)
+        else:
+            await novel.write(steps=task.steps)
+    except LimitReached:
+        view.paper.close()
+        _files(novel, task)
+        raise
+    view.paper.close()
+    files = _files(novel, task)
+    if task.as_json:
+        print_json({**facts(novel), "files": files, "usage": usage_of(novel.run.store, novel.id)})
+        return
+    done = len(novel.steps()) - before
+    say(f"{novel.title}: {number(novel.length)} {unit_name(novel.language)}, {done} steps in {_span(time.monotonic() - began)}.")
+    for path in files:
+        say(f"Written to {path}")
+    if not novel.finished:
+        say(f"Go on with `fabula runs resume {novel.id}`.")
+    if novel.passages():
+        say(f"Where the last passage came from: `fabula runs trace {novel.id}`.")
+
+
+async def _sit(novel: Novel, view: View) -> Novel:
+    """With a person; returns the book that was worked on last, which another function does not close."""
+    from fabula.cli._desk import Desk
+    from fabula.cli._table import Table
+
+    desk = (Table if novel.premise.mode == "play" else Desk)(novel, view)
+    try:
+        return await desk.sit()
+    finally:
+        if desk.novel is not novel:
+            desk.novel.close()
+
+
+def facts(novel: Novel) -> dict[str, Any]:
+    """A book as `--json` prints it, without its text."""
+    steps = novel.steps()
+    return {
+        "run": novel.id, "title": novel.title, "language": novel.language, "length": novel.length, "unit": unit_name(novel.language),
+        "steps": len(steps), "passages": len(novel.passages()), "finished": novel.finished,
+    }  # fmt: skip
+
+
+def _files(novel: Novel, task: Task) -> list[str]:
+    if not novel.passages():
+        return []
+    if task.result.keep:
+        keep(novel, task.result.keep)
+    return [str(novel.export(Path(path).expanduser(), note=task.result.credit)) for path in task.result.out or []]
+
+
+def _span(seconds: float) -> str:
+    return f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} min"

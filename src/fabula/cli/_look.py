@@ -1,0 +1,211 @@
+"""`fabula runs show|trace|stale|diff`: looking inside a run. Nothing here changes anything or asks a model."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from fabula.cli._group import command
+from fabula.cli._options import Json, RunArgument, Where
+
+if TYPE_CHECKING:
+    from fabula.runs import Edit
+    from fabula.write import Novel
+
+
+def add_to(app: typer.Typer) -> None:
+    """Add the commands."""
+    for function in (show, trace, stale, diff):
+        command(app)(function)
+
+
+def show(
+    run: RunArgument,
+    where: Where,
+    text: Annotated[bool, typer.Option("--text", help="Print the whole text, and nothing else.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Show a book: its chapters and passages, plans, memory, what was edited, models and usage."""
+    import sys
+
+    from fabula.cli._going import usage_of
+    from fabula.cli._going_on import facts
+    from fabula.cli._output import print_json
+    from fabula.opening import open_library
+    from fabula.runs import edits
+    from fabula.write import Novel
+
+    with closing(open_library(where.settings())) as store:
+        novel = Novel.open(store, run)
+        if text and not as_json:
+            sys.stdout.write(novel.text() + "\n")
+            return
+        if as_json:
+            print_json({**facts(novel), **state(novel, edits(store, novel.id)), "text": novel.text(), "usage": usage_of(store, novel.id)})
+            return
+        _print(novel, edits(store, novel.id), usage_of(store, novel.id))
+
+
+def state(novel: Novel, made: list[Edit]) -> dict[str, Any]:
+    """Everything that a person may read and edit, as plain values."""
+    piece = novel.run.piece
+    chapters = [
+        {
+            "id": c.id, "label": c.label, "title": c.title,
+            "scenes": [{"id": s.id, "passages": [{"id": p.id, "by": p.by, "text": p.text} for p in s.passages]} for s in c.scenes],
+        }
+        for c in novel.chapters()
+    ]  # fmt: skip
+    return {
+        "premise": novel.premise.premise, "setting": piece("setting", default=""), "cast": piece("cast", default=[]),
+        "note": piece("note", default=""), "chapters": chapters, "plan": novel.plan, "plans": novel.plans,
+        "short_term": novel.short_term,
+        "memories": [{"id": r.id, "kind": r.kind, "text": r.text, "by": r.by} for r in novel.memories()],
+        "edits": [{"position": e.pos, "kind": e.kind, "from_step": e.version, "changed": what_changed(e)} for e in made],
+        "model": str((novel.run.piece("model", lane="") or {}).get("name", "")),
+    }  # fmt: skip
+
+
+def what_changed(edit: Edit) -> list[str]:
+    """Names of what an edit changed."""
+    pieces = [key.partition("/")[2] for key in edit.pieces]
+    return [*pieces, *(f"memory {row.id} ({row.event})" for row in edit.records)]
+
+
+def _print(novel: Novel, made: list[Edit], usage: dict[str, Any]) -> None:
+    from fabula.cli._output import first_line, moment, number, show, unit_name
+
+    premise, unit = novel.premise, unit_name(novel.language)
+    show(novel.title, "bold")
+    goal = novel.run.piece("length")
+    length = f"{number(novel.length)}{f' of {number(goal)}' if goal else ''} {unit}"
+    show(f"run {novel.id} · {premise.mode} · {premise.language} · {length} · {'finished' if novel.finished else 'open'}", "dim")
+    _section("Premise", premise.premise)
+    _section("Setting", novel.run.piece("setting", default=""))
+    _section("Cast", "\n".join(f"{c['name']}: {c.get('about', '')}".rstrip(": ") for c in novel.run.piece("cast", default=[])))
+    _section("Author's note", novel.run.piece("note", default=""))
+    several = len(novel.chapters()) > 1
+    for chapter in novel.chapters():
+        show()
+        show(
+            f"{chapter.label}{f': {chapter.title}' if chapter.title else ''}  [{chapter.id}]" if several or chapter.title else "Passages",
+            "bold",
+        )
+        for scene in chapter.scenes:
+            for passage in scene.passages:
+                show(f"  {passage.id:<6} {'yours  ' if passage.by == 'person' else ''}{first_line(passage.text, 90)}")
+    plan = novel.plan
+    _section("Plan of the next passage", plan["text"] if plan else "")
+    _section("Plans", "\n".join(f"{n}. {plan}" for n, plan in enumerate(novel.plans, 1)))
+    _section("Short-term memory", "\n".join(f"- {line}" for line in novel.short_term))
+    memories = novel.memories()
+    _section(
+        f"Long-term memory ({len(memories)})", "\n".join(f"{r.id.partition('/')[2]}  {first_line(r.text, 100)}" for r in memories[-20:])
+    )
+    _section("Edits", "\n".join(f"@{e.pos}  {moment(e.wall)}  {e.kind}: {', '.join(what_changed(e))}" for e in made if e.kind != "model"))
+    names = [row.value["name"] for row in novel.run.versions("model", "") if row.value]
+    spent = f"{number(usage['prompt_tokens'])} prompt and {number(usage['answer_tokens'])} answer tokens in {usage['calls']} calls"
+    cost = f", {usage['cost']:.4f}" if usage["cost"] else ""
+    _section("Model", f"{', '.join(dict.fromkeys(names)) or 'none'}: {spent}{cost} ({usage['refused']} refused)")
+
+
+def _section(title: str, text: str) -> None:
+    from fabula.cli._output import show
+
+    if text:
+        show()
+        show(title, "bold")
+        show("\n".join(f"  {line}" for line in text.splitlines()))
+
+
+def trace(
+    run: RunArgument,
+    where: Where,
+    step: Annotated[
+        int | None, typer.Option("--step", min=0, metavar="N", help="This step; default: the last passage.", show_default=False)
+    ] = None,
+    passage: Annotated[
+        str | None, typer.Option("--passage", metavar="ID", help="The step that wrote this passage.", show_default=False)
+    ] = None,
+    prompt: Annotated[bool, typer.Option("--prompt", help="Print the prompts in full.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Where a passage came from: the memories, the plan and the prompt behind it, the model, seed and tokens, and what was refused."""
+    from fabula.cli._output import print_json
+    from fabula.cli._tracing import print_trace, trace_dict
+    from fabula.opening import open_library
+    from fabula.runs import trace as trace_step
+    from fabula.write import Novel
+
+    with closing(open_library(where.settings())) as store:
+        novel = Novel.open(store, run)
+        if step is None:
+            step = _step_of(novel, passage)
+        found = trace_step(store, novel.id, step)
+        if as_json:
+            print_json({"run": novel.id, **trace_dict(found)})
+        else:
+            print_trace(novel, found, full=prompt)
+
+
+def _step_of(novel: Novel, passage: str | None) -> int:
+    from fabula.errors import NotFound
+
+    if passage is not None:
+        return novel.step_of(passage).time
+    written = [s for s in novel.steps() if isinstance(s.output, dict) and s.output.get("kind") == "passage"]
+    steps = written or novel.steps()
+    if not steps:
+        raise NotFound(f"Run {novel.id} has no step yet.", f"Make one with `fabula runs resume {novel.id} --steps 1`.")
+    return steps[-1].time
+
+
+def stale(run: RunArgument, where: Where, as_json: Json = False) -> None:
+    """What rests on things that were changed since: nothing of it is rewritten by itself."""
+    from fabula.cli._output import print_json, show
+    from fabula.opening import open_library
+    from fabula.runs import stale as stale_steps
+    from fabula.runs import stale_pieces
+    from fabula.write import Novel
+
+    with closing(open_library(where.settings())) as store:
+        novel = Novel.open(store, run)
+        found = [
+            {"step": one.step.time, "passage": (one.step.output or {}).get("passage"), "direct": one.direct, "why": one.why}
+            for one in stale_steps(novel.run)
+        ]
+        pieces = {key.partition("/")[2]: time for key, time in stale_pieces(novel.run).items()}
+    if as_json:
+        print_json({"run": novel.id, "stale": found, "state": pieces})
+        return
+    if not found:
+        show("Nothing rests on anything that was changed.")
+        return
+    for one in found:
+        passage = f", passage {one['passage']}" if one["passage"] else ""
+        show(f"step {one['step']}{passage}: {one['why']}")
+    if pieces:
+        show(f"What comes next still rests on them by: {', '.join(sorted(pieces))}.")
+    show(f"Write them anew with `fabula runs fork {novel.id} --at {found[0]['step']}`.")
+
+
+def diff(
+    first: Annotated[str, typer.Argument(metavar="A", help="A run.")],
+    second: Annotated[str, typer.Argument(metavar="B", help="Another run, mostly a fork of it.")],
+    where: Where,
+    as_json: Json = False,
+) -> None:
+    """Compare two runs passage by passage, sentence by sentence, as a unified diff."""
+    from fabula.cli._comparing import compare, print_comparison
+    from fabula.cli._output import print_json
+    from fabula.opening import open_library
+    from fabula.write import Novel
+
+    with closing(open_library(where.settings())) as store:
+        found = compare(Novel.open(store, first), Novel.open(store, second))
+        if as_json:
+            print_json(found)
+        else:
+            print_comparison(found)

@@ -1,0 +1,175 @@
+"""`fabula runs`: list, resume, fork, export, replay; the commands that look inside are in `_look`."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import closing
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from fabula.cli import _look
+from fabula.cli._group import command
+from fabula.cli._options import Json, Models, Result, RunArgument, Spending, Where
+
+app = typer.Typer(name="runs", no_args_is_help=True, rich_markup_mode=None, help="Runs: every novel and every play, step by step.")
+
+
+@command(app, "list")
+def list_runs(where: Where, as_json: Json = False) -> None:
+    """List the runs of the library, the latest first."""
+    from fabula.cli._output import moment, number, print_json, say, table, unit_name
+    from fabula.opening import open_library
+    from fabula.write import glances
+
+    with closing(open_library(where.settings())) as store:
+        found, place = glances(store), store.place
+    if as_json:
+        print_json({"runs": found})
+        return
+    if not found:
+        say(f"There are no runs in {place} yet. Begin one with `fabula write`.")
+        return
+    rows = [
+        [
+            one["run"], one["kind"], one["title"], f"{number(one['length'])} {unit_name(one['language'])}", str(one["steps"]), one["state"],
+            one["model"] or "-", moment(one["changed"]),
+        ]
+        for one in found
+    ]  # fmt: skip
+    table(["run", "kind", "title", "length", "steps", "state", "model", "changed"], rows, flexible=2)
+
+
+@command(app)
+def resume(
+    run: RunArgument,
+    models: Models,
+    spending: Spending,
+    result: Result,
+    steps: Annotated[int | None, typer.Option(min=1, metavar="N", help="Stop after so many steps.", show_default=False)] = None,
+    auto: Annotated[
+        bool | None, typer.Option("--auto/--interactive", help="Who decides; else as there is a terminal.", show_default=False)
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Go on with a run where it is: nothing that was answered is asked again."""
+    from fabula.cli._going_on import Task, go_on
+    from fabula.cli._write import is_interactive
+
+    go_on(run, Task(models, spending, result, steps, as_json, is_interactive(auto, as_json, False, None)))
+
+
+@command(app)
+def fork(
+    run: RunArgument,
+    where: Where,
+    at: Annotated[
+        int | None, typer.Option("--at", min=0, metavar="STEP", help="Share the steps before this one; default: all.", show_default=False)
+    ] = None,
+    title: Annotated[str, typer.Option(help="Another title.", show_default=False)] = "",
+    as_json: Json = False,
+) -> None:
+    """Begin another branch that shares a run's beginning. Nothing is copied, the run itself stays as it is."""
+    from fabula.cli._output import print_json, show
+    from fabula.opening import open_library
+    from fabula.runs import fork as fork_run
+
+    with closing(open_library(where.settings())) as store:
+        row = store.run(run)
+        steps = store.steps(store.line(row.id), newest_first=True, limit=1)
+        cut = at if at is not None else steps[0].time + 1 if steps else 0
+        child = fork_run(store, row.id, cut, title=title)
+    if as_json:
+        print_json({"run": child, "parent": row.id, "at": cut})
+        return
+    show(f"{child} shares the steps before {cut} with {row.id}. Go on with `fabula runs resume {child}`.")
+
+
+@command(app)
+def export(
+    run: RunArgument,
+    where: Where,
+    jsonl: Annotated[
+        str | None,
+        typer.Option(
+            help="The journal as JSON Lines: every prompt, answer, usage and memory change; `-` is stdout.",
+            metavar="FILE",
+            show_default=False,
+        ),
+    ] = None,
+    out: Annotated[
+        list[str] | None, typer.Option(help="The book: .md, .epub, .docx or .txt. Repeatable.", metavar="FILE", show_default=False)
+    ] = None,
+    credit: Annotated[bool, typer.Option("--credit", help="Say which model wrote and the share of machine text.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Write a run's book, or its whole journal, to files."""
+    from fabula.cli._output import print_json, say
+    from fabula.errors import InputError
+    from fabula.opening import open_library
+    from fabula.runs import export as export_run
+    from fabula.write import Novel
+
+    if not jsonl and not out:
+        raise InputError("Nothing says where to.", "Give --out FILE.epub or --jsonl FILE.")
+    files: list[str] = []
+    with closing(open_library(where.settings())) as store:
+        row = store.run(run)
+        if jsonl == "-":
+            for line in export_run(store, row.id):
+                sys.stdout.write(line + "\n")
+        elif jsonl:
+            files.append(_write_lines(Path(jsonl).expanduser(), export_run(store, row.id)))
+        if out:
+            novel = Novel.open(store, row.id)
+            files += [str(novel.export(Path(path).expanduser(), note=credit)) for path in out]
+    if as_json and jsonl != "-":
+        print_json({"run": row.id, "files": files})
+    else:
+        for path in files:
+            say(f"Written to {path}")
+
+
+def _write_lines(path: Path, lines: Any) -> str:
+    from fabula.errors import InputError
+
+    part = path.with_name(path.name + ".part")
+    try:
+        with part.open("w", encoding="utf-8", errors="surrogatepass", newline="\n") as file:
+            file.writelines(f"{line}\n" for line in lines)
+        part.replace(path)
+    except OSError as error:
+        part.unlink(missing_ok=True)
+        raise InputError(f"{path} cannot be written: {error.strerror}.", "Check the folder and the disk.") from error
+    return str(path)
+
+
+@command(app)
+def replay(run: RunArgument, where: Where, as_json: Json = False) -> None:
+    """Run every step again from the journal alone, without a model, and say whether it comes out identical."""
+    from fabula.cli._interrupt import run_async
+    from fabula.cli._output import first_line, print_json, show
+    from fabula.errors import FindingsFound, NotPossible
+    from fabula.opening import open_library
+    from fabula.runs import replay as replay_run
+    from fabula.write import Story
+
+    with closing(open_library(where.settings())) as store:
+        row = store.run(run)
+        if row.kind != Story.kind:
+            raise NotPossible(f"Run {row.id} is a {row.kind} run; this version replays books and plays.")
+        count, found = run_async(lambda: replay_run(store, Story(), row.id))
+    if as_json:
+        differences = [{"step": d.time, "what": d.what} for d in found]
+        print_json({"run": row.id, "steps": count, "identical": not found, "differences": differences})
+    elif not found:
+        show(f"{count} steps replayed offline, all identical.")
+    else:
+        for one in found:
+            show(f"step {one.time}: {one.what} differ: {first_line(repr(one.expected))} → {first_line(repr(one.got))}")
+    if found:
+        raise FindingsFound(f"{len(found)} differences in {count} replayed steps of run {row.id}.", "Run `fabula doctor`.")
+
+
+_look.add_to(app)
