@@ -277,7 +277,10 @@ async def test_keys(server: ScriptedServer) -> None:
 
 async def test_without_a_key_none_is_sent(server: ScriptedServer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-of-somebody-else")
-    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:1")
+    for name in ("NO_PROXY", "no_proxy"):
+        monkeypatch.delenv(name, raising=False)
+    for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY"):
+        monkeypatch.setenv(name, "http://127.0.0.1:1")
     seen: list[str] = []
     original = server._http._handler
 

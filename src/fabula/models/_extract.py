@@ -26,14 +26,14 @@ def extract_json(text: str) -> object | None:
     - **A value that is cut off is never taken for a whole one**, nor is anything inside it: an opening bracket without its closing one
       means None, whatever came before, and so does a closing brace that nothing opened. Lone surrogates, NaN and Infinity mean None.
     """
-    text = _spoken(text)
-    if text is None:
+    spoken = _spoken(text)
+    if spoken is None:
         return None
-    whole = _parse(text)
+    whole = _parse(spoken)
     if isinstance(whole, dict | list):
         return whole
     values: list[object] = []
-    for unit in _units(text):
+    for unit in _units(spoken):
         if unit is None:
             return None
         value = _parse(unit)

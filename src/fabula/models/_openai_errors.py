@@ -232,6 +232,7 @@ def _map_status(reply: Reply, model: str, address: str, sent_bytes: int | None) 
     said = f": {reply.message}" if reply.message else ""
     facts: dict[str, Any] = {"status": status, "provider_code": reply.code} if reply.code else {"status": status}
     wait = wait_seconds(reply.headers, reply.text)
+    told: dict[str, Any] = {} if wait is None else {"seconds": wait}
     if is_too_long(reply):
         facts |= {"n_prompt_tokens": reply.facts.get("n_prompt_tokens") or _first_number(_PROMPT_TOKENS, reply.text)}
         facts |= {"window": reply.facts.get("n_ctx") or _first_number(_WINDOW, reply.text)}
@@ -253,11 +254,9 @@ def _map_status(reply: Reply, model: str, address: str, sent_bytes: int | None) 
     if status == 413:
         return _map_too_large(reply, where, said, facts, sent_bytes)
     if status == 429:
-        return RateLimited(f"{where} takes no more requests for now{said}", **facts, **({} if wait is None else {"seconds": wait}))
+        return RateLimited(f"{where} takes no more requests for now{said}", **facts, **told)
     if status is None or status >= 500 or status in (409, 425):
-        return ServerFailed(
-            f"{where} failed{f' with status {status}' if status else ''}{said}", **facts, **({} if wait is None else {"seconds": wait})
-        )
+        return ServerFailed(f"{where} failed{f' with status {status}' if status else ''}{said}", **facts, **told)
     return ModelError(f"{where} did not take the request (status {status}){said}", "Check the model with `fabula model check`.", **facts)
 
 
