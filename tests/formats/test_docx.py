@@ -35,6 +35,13 @@ def test_styles() -> None:
     assert styles[-1] == ("Colophon", "The rest by Mira Lind.")
 
 
+def test_white_space_is_kept() -> None:
+    """Word drops the spaces at the edges of a text element unless it is told not to."""
+    texts = list(opened(ENGLISH).element.iter(qn("w:t")))
+    assert any(text.text.startswith("    ") for text in texts)
+    assert all(text.get("{http://www.w3.org/XML/1998/namespace}space") == "preserve" for text in texts)
+
+
 def test_emphasis() -> None:
     runs = [(run.style.name, run.text) for p in opened(ENGLISH).paragraphs for run in p.runs]
     assert {("Emphasis", "five"), ("Underscored", "was"), ("Strong", "last")} <= set(runs)

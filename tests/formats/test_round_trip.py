@@ -89,7 +89,7 @@ def test_emphasis() -> None:
     assert split_runs("a *b* c") == [("", "a "), ("*", "b"), ("", " c")]
     assert split_runs("_снова_, **они**") == [("_", "снова"), ("", ", "), ("**", "они")]
     assert split_runs("她*不*走") == [("", "她"), ("*", "不"), ("", "走")]
-    for plain in ("2 * 3 * 4", "snake_case_name", "* * *", r"\*not\*", "a ** b", "*"):
+    for plain in ("2 * 3 * 4", "snake_case_name", "* * *", "*a**b*", r"\*not\*", "a ** b", "*"):
         assert split_runs(plain) == [("", plain)]
 
 
