@@ -51,7 +51,7 @@ def rows_seen(store: Store, view: View) -> list[RecordRow]:
 
 def minmax(x: list[float]) -> list[float]:
     low, high = (min(x), max(x)) if x else (0.0, 0.0)
-    return [(v - low) / (high - low) if high > low else 0.0 for v in x]
+    return [(v - low) / (high - low) if high - low > 1e-4 else 0.0 for v in x]
 
 
 def idf(n: int, df: int) -> float:
@@ -99,7 +99,7 @@ def scores(records: list[Record], query: Query, store: Store, embedder: HashEmbe
     joint = [(alone[i - 1] if joined[i] else []) + alone[i] for i in range(n)]
     lexical = [(a + b) / 2 for a, b in zip(coverage(terms, alone), coverage(terms, joint), strict=True)]
     if embedder is None:
-        h = minmax(lexical)
+        h = [c / (max(lexical) or 1) for c in lexical]
     else:
         vectors = store.vectors([text_hash(embedded_text(r)) for r in records], embedder.id)
         asked = embedder.vector(query.text).astype(np.float64)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from fabula.memory import Memory, Query, Record, View, added, edited, fold, restored, retracted
@@ -152,9 +152,11 @@ class World:
         query = replace(query, count=len)
         expected = ranking(self.store, view, query, self.embedder)
         got = await self.memory.recall(view, query)
-        told = [(f.record.id, round(f.score, 6)) for f in got.found if "presupposed" not in f.parts]
-        assert sorted(told) == sorted((r.id, round(s, 6)) for r, s in expected if r.id not in self.brought(got))
-        assert [s for _, s in told] == sorted((s for _, s in told), reverse=True)
+        told = [f for f in got.found if "presupposed" not in f.parts]
+        assert {f.record.id: f.score for f in told} == pytest.approx(
+            {r.id: s for r, s in expected if r.id not in self.brought(got)}, abs=1e-3
+        )
+        assert told == sorted(told, key=lambda f: (-f.score, f.record.time, f.record.lane, f.record.id))
         current = fold(rows_seen(self.store, view))
         assert {f.record.id: f.record for f in got.found} == {f.record.id: current[f.record.id] for f in got.found}
         assert {r.id: r for r in self.memory.records(view, every=True)} == current
@@ -190,7 +192,7 @@ async def play(ops: list[dict[str, Any]], last: list[dict[str, Any]], dense: boo
 
 @pytest.mark.parametrize("dense", [False, True])
 def test_equals_naive(dense: bool) -> None:
-    @settings(max_examples=80, report_multiple_bugs=False)
+    @settings(max_examples=50, phases=[Phase.generate])  # shrinking a failure takes minutes
     @given(st.lists(acts, min_size=6, max_size=30), st.lists(asks, min_size=2, max_size=4))
     def check(ops: list[dict[str, Any]], last: list[dict[str, Any]]) -> None:
         asyncio.run(play(ops, last, dense))

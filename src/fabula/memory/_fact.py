@@ -2,7 +2,7 @@
 
 With D = minmax(cosine), c1 and c2 the coverage of the question by a record alone and together with the record before it:
 
-    h     = 0.5 D + (c1 + c2) / 2                 without an embedder: h = minmax((c1 + c2) / 2)
+    h     = 0.5 D + (c1 + c2) / 2                 without an embedder: h = (c1 + c2) / 2, over the greatest
     score = h + 0.1 (h before + h after)          neighbours, inside the episode
           + 0.2 minmax(mean of the 3 best h of the episode)
           + 0.5 (best h of a derived record that cites this one)
@@ -33,6 +33,8 @@ DECAY = 0.995
 LARGE = 20_000
 """Above so many records the minimum of min-max is the score at `TOP`, and only the `TOP` of each side count."""
 TOP = 200
+_EQUAL = 1e-4
+"""Values that differ by no more are equal: what remains is the rounding of float32, which depends on where a row stands."""
 _LONG = 64
 """Search terms of a record that counts as long where importance is not rated."""
 
@@ -64,6 +66,7 @@ class Scene:
         if self._vector is None or self._scope.matrix is None:
             return None
         similar = self._scope.matrix.similar(self._vector, self._seen.docs).astype(np.float64)
+        similar = similar.round(6)
         similar[~self._scope.matrix.has[self._seen.docs]] = np.nan
         return similar
 
@@ -140,8 +143,7 @@ class Scene:
             np.maximum.at(cited, target, h[source])
             parts["cited"] = CITED * cited
         parts["named"] = NAMED * self.named().astype(np.float64)
-        # min-max takes the least of several matches, and an only match, to 0: a record that shares a word may be found all the same
-        eligible = None if self._vector is not None else (self.coverage() > 0) | (np.sum(list(parts.values()), axis=0) > 0)
+        eligible = None if self._vector is not None else np.sum(list(parts.values()), axis=0) > 0
         rated = self.importance()
         unrated = np.minimum(np.log1p(self._seen.length) / np.log1p(_LONG), 1)
         parts["importance"] = IMPORTANCE * np.where(np.isnan(rated), unrated, (rated - 1) / 9)
@@ -152,7 +154,9 @@ class Scene:
         """(dense, lexical) as they add up to h."""
         lexical, cosine = self.coverage(), self.cosine()
         if cosine is None:
-            return np.zeros(self.size), LEXICAL * minmax(lexical)
+            if self.size > LARGE:
+                lexical = np.where(lexical >= _floor(lexical), lexical, 0.0)
+            return np.zeros(self.size), LEXICAL * lexical / (float(lexical.max(initial=0.0)) or 1.0)
         known = cosine[~np.isnan(cosine)]
         cosine = np.where(np.isnan(cosine), known.min() if len(known) else 0.0, cosine)
         dense = minmax(cosine)
@@ -182,7 +186,7 @@ def minmax(x: Floats) -> Floats:
         return x
     low, high = _floor(x) if len(x) > LARGE else float(x.min()), float(x.max())
     low = low if low < high else float(x.min())
-    return np.maximum(x - low, 0) / (high - low) if high > low else np.zeros(len(x))
+    return np.maximum(x - low, 0) / (high - low) if high - low > _EQUAL else np.zeros(len(x))
 
 
 def beside(h: Floats, joined: Bools) -> Floats:
@@ -206,5 +210,5 @@ def episodes(h: Floats, group: Ints) -> Floats:
     total = np.bincount(group[best], h[best], count)
     mean = total / np.minimum(np.bincount(group, minlength=count), 3)
     low, high = float(mean.min()), float(mean.max())
-    stretched: Floats = (mean - low) / (high - low) if high > low else np.zeros(count)
+    stretched: Floats = (mean - low) / (high - low) if high - low > _EQUAL else np.zeros(count)
     return stretched[group]

@@ -219,7 +219,7 @@ def _ranked(sight: Sight, ranking: Ranking) -> Sequence[Found]:
     query, parts = sight.query, ranking.parts
     if not sight.size:
         return []
-    score = np.sum(list(parts.values()), axis=0).round(9)
+    score = np.sum(list(parts.values()), axis=0).round(6)
     if ranking.eligible is not None:
         score = np.where(ranking.eligible, score, -np.inf)
     most = min(sight.size, query.limit + len(query.exclude) + AHEAD)

@@ -249,13 +249,14 @@ class HotScope:
             column.append(value)
         length = 0
         if live:
-            length = self.postings.add(doc, row.terms.split(" ") if row.terms else terms_of(record))
+            fresh = row.event == "add"  # an edit may have been made from a state that was not the latest: its terms and hash are of that
+            length = self.postings.add(doc, row.terms.split(" ") if fresh and row.terms else terms_of(record))
             self.names.add(doc, (record.owner, record.subject, *record.entities))
             for cited in record.evidence:
                 self._citing.append(doc)
                 self._cited.append(self._number_of(cited))
             if self.matrix is not None:
-                self.missing.setdefault(row.hash or text_hash(embedded_text(record)), []).append(doc)
+                self.missing.setdefault(row.hash if fresh and row.hash else text_hash(embedded_text(record)), []).append(doc)
         self.length.append(length)
         return doc
 
