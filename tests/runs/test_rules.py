@@ -11,7 +11,7 @@ import pytest
 
 from fabula.errors import AddressTwice, Held, InputError, LimitReached, NotPossible, RateLimited, StepFailed, TooLong
 from fabula.memory import Memory, Record, edited
-from fabula.models import Answer, Scripted, Usage
+from fabula.models import Answer, Profile, Scripted, Usage
 from fabula.runs import (
     Context,
     Limits,
@@ -243,6 +243,24 @@ def test_limits_count_what_was_asked_and_stop_before(store: Store) -> None:
         go(run, 1)
     run.limits = Limits()
     assert len(go(run, 1)) == 1
+
+
+def test_a_limit_of_money_needs_a_price(store: Store) -> None:
+    def priced(known: bool) -> Scripted:
+        return Scripted(mark_of, name=f"priced-{known}", profile=Profile("p", prompt_price=2.0, answer_price=8.0, price_known=known))
+
+    async def step(ctx: Context) -> None:
+        await ctx.ask("say", said("x", MARK, max_tokens=1_000))
+
+    run = one(store, step, priced(True), limits=Limits(money=0.001))
+    with pytest.raises(LimitReached, match="money"):
+        go(run, 1)
+    run.limits = Limits(money=1.0)
+    go(run, 1)
+    assert 0 < store.usage("one")["cost"] < 0.001
+    run.close()
+    with pytest.raises(InputError, match="price"):
+        go(opened(store, run.recurrence, "one", priced(False), limits=Limits(money=1.0)), 1)
 
 
 def test_a_prompt_that_cannot_fit_is_never_sent(store: Store) -> None:

@@ -212,7 +212,7 @@ async def _send(ctx: Context, question: Ask, address: Address, request: Request,
             window=facts.window,
         )
     worst = Usage(prompt_tokens, most, 0, facts.cost(prompt_tokens, most), estimated=True)
-    run.limits.check(run.store.usage(run.id), worst)
+    run.limits.check(run.store.usage(run.id), worst, facts)
     asked = ctx.journal(
         "asked",
         _row(

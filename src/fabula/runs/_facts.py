@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from fabula.errors import LimitReached
+from fabula.errors import InputError, LimitReached
 from fabula.models import Model, Usage
 
 MODEL_PIECE = ("", "model")
@@ -32,6 +32,7 @@ class ModelFacts:
     languages: Mapping[str, str] = field(default_factory=dict)
     prompt_price: float = 0.0
     answer_price: float = 0.0
+    price_known: bool = True
 
     def as_dict(self) -> dict[str, Any]:
         """As journaled."""
@@ -42,7 +43,9 @@ class ModelFacts:
         """The facts of a model; `token_ratio` is what was learnt of it before."""
         p = model.profile
         ratio = p.token_ratio if token_ratio is None else token_ratio
-        return cls(model.name, p.window, p.max_answer, p.small, round(ratio, 3), dict(p.languages), p.prompt_price, p.answer_price)
+        return cls(
+            model.name, p.window, p.max_answer, p.small, round(ratio, 3), dict(p.languages), p.prompt_price, p.answer_price, p.price_known
+        )
 
     @classmethod
     def from_dict(cls, value: Mapping[str, Any] | None) -> ModelFacts:
@@ -63,12 +66,18 @@ class Limits:
     money: float | None = None
     calls: int | None = None
 
-    def check(self, spent: Mapping[str, float], worst: Usage) -> None:
+    def check(self, spent: Mapping[str, float], worst: Usage, facts: ModelFacts) -> None:
         """Stop before a limit is exceeded: what was asked so far plus the worst case of the next request.
 
         Raises:
             LimitReached: names the limit, what is spent and what the request might cost.
+            InputError: a limit of money, and nobody knows what the model costs.
         """
+        if self.money is not None and not facts.price_known:
+            raise InputError(
+                f"A limit of money is set, but the price of {facts.name} is not known.",
+                "Set its prices in fabula.toml (profile.prompt_price and profile.answer_price, per million tokens), or limit tokens instead.",
+            )
         tokens = spent.get("prompt_tokens", 0) + spent.get("answer_tokens", 0)
         asking = worst.prompt_tokens + worst.answer_tokens
         for name, limit, so_far, more, unit in (
