@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 from fabula.runs import Check
-from fabula.text import ends_finished, find_loop, find_requoted, is_language, length, trim_to_sentence, unit
+from fabula.text import ends_finished, find_loop, find_requoted, is_language, length, repeated_share, trim_to_sentence, unit
 
 _FENCE = re.compile(r"\A```[\w-]*\n(.*?)\n?```\s*\Z", re.DOTALL)
 _LABEL_WORDS = (
@@ -36,6 +36,10 @@ _REFUSAL_BODY = re.compile(
     r"|协助|请求|无法(?:满足|提供|完成)|语言模型|准则|помочь|запрос|языков\w+ модел|выполнить",
     re.IGNORECASE,
 )
+
+_REFRAIN = {"words": 25, "characters": 45}
+"""A verbatim run shorter than this may be a refrain, if the rest of the passage is new."""
+_MOST_REPEATED = 0.25
 
 
 def clean(raw: str) -> str:
@@ -88,7 +92,7 @@ def check_prose(language: str, earlier: Sequence[str], minimum: int, *, whole: b
         if is_language(part, language) is False:
             return f"wrong language: {language} was asked for"
         again = find_requoted(part, earlier)
-        if again is not None:
+        if again is not None and (length(again, language) >= _REFRAIN[unit(language)] or repeated_share(part, earlier) > _MOST_REPEATED):
             return f"repeats: {again[:80]}"
         size = length(part, language)
         if size < minimum:
