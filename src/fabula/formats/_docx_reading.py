@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from fabula.formats._archive import open_archive, parse_xml, part
 from fabula.formats._book import Book, Chapter, Scene, heading_separator, one_line
-from fabula.formats._docx import COLOPHON, LABEL, PART_NAMESPACE, SCENE_BREAK, SCENE_LINE
+from fabula.formats._docx import COLOPHON, LABEL, PART_NAMESPACE, SCENE_BREAK, SCENE_LINE, WORD
 from fabula.formats._lines import unused_name
 from fabula.formats._outline import Block, outline
 from fabula.formats._paragraphs import Mark, Paragraph, Run, join_paragraphs, join_runs
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from lxml.etree import _Element
 
 WHAT = "a Word document (DOCX)"
-_W = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
+_W = f"{{{WORD}}}"
 _MARK_OF: dict[str, Mark] = {"Emphasis": "*", "Strong": "**", "Underscored": "_"}
 
 
