@@ -23,14 +23,17 @@ class HashEmbedder:
 
     def __init__(self, dim: int = 32, name: str = "hash", meaning: dict[str, str] | None = None):
         self.id, self.dim, self.meaning = name, dim, meaning or {}
-        self.calls = 0
+        self.texts = 0
+
+    async def ready(self) -> None:
+        pass
 
     async def passages(self, texts: list[str], /) -> NDArray[np.float32]:
-        self.calls += 1
+        self.texts += len(texts)
         return np.stack([self.vector(text) for text in texts])
 
     async def queries(self, texts: list[str], /) -> NDArray[np.float32]:
-        self.calls += 1
+        self.texts += len(texts)
         return np.stack([self.vector(text) for text in texts])
 
     def vector(self, text: str) -> NDArray[np.float32]:

@@ -18,7 +18,10 @@ class Embedder(Protocol):
 
     @property
     def dim(self) -> int:
-        """Numbers a vector."""
+        """Numbers a vector. Known after `ready`."""
+
+    async def ready(self) -> None:
+        """Load, or ask an address, so that `id` and `dim` are known. The memory calls it once. Raises ModelError."""
 
     async def passages(self, texts: list[str], /) -> NDArray[np.float32]:
         """Vectors (n, dim) of texts to be found, each of length 1. Raises ModelError."""

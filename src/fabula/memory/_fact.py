@@ -158,7 +158,7 @@ class Scene:
                 lexical = np.where(lexical >= _floor(lexical), lexical, 0.0)
             return np.zeros(self.size), LEXICAL * lexical / (float(lexical.max(initial=0.0)) or 1.0)
         known = cosine[~np.isnan(cosine)]
-        cosine = np.where(np.isnan(cosine), known.min() if len(known) else 0.0, cosine)
+        cosine = np.where(np.isnan(cosine), known.mean() if len(known) else 0.0, cosine)  # no vector: neither for nor against
         dense = minmax(cosine)
         if self.size > LARGE:
             near = (dense > 0) | (lexical >= _floor(lexical))

@@ -41,6 +41,7 @@ class Memory:
     def __init__(self, store: Store, embedder: Embedder | None = None, *, most_bytes: int = 400_000_000):
         self.store, self.embedder, self.most_bytes = store, embedder, most_bytes
         self._scopes: OrderedDict[Place, HotScope] = OrderedDict()
+        self._ready = False
 
     # -- recall ------------------------------------------------------------------------------------------------------------------
 
@@ -76,6 +77,7 @@ class Memory:
         """The question's vector, or None where words alone must do; and what the person should know of it."""
         if self.embedder is None:
             return (), None
+        await self._make_ready()
         scope = self._scope(view)
         seen = scope.visible(view, query)
         lacking, whole = scope.lacking(seen.docs), len(seen.docs)
@@ -127,8 +129,21 @@ class Memory:
         if self.embedder is None:
             return []
         texts = {text_hash(text): text for text in map(embedded_text, records)}
-        there = self.store.vectors(list(texts), self.embedder.id)
-        return await self._embed({name: text for name, text in texts.items() if name not in there})
+        if texts:
+            await self._make_ready()
+        return await self._embed(self._without_vector(texts))
+
+    async def _make_ready(self) -> None:
+        """Until the embedder is ready, hot scopes are without vectors."""
+        if self.embedder is not None and not self._ready:
+            await self.embedder.ready()
+            self._ready = True
+            self.forget()
+
+    def _without_vector(self, texts: dict[str, str]) -> dict[str, str]:
+        assert self.embedder is not None
+        there = self.store.vectors(list(texts), self.embedder.id) if texts else {}
+        return {name: text for name, text in texts.items() if name not in there}
 
     async def _embed(self, texts: dict[str, str]) -> list[VectorRow]:
         import numpy as np
@@ -141,7 +156,7 @@ class Memory:
         return [VectorRow(name, self.embedder.id, row.astype("<f2").tobytes()) for name, row in zip(texts, made, strict=True)]
 
     def missing(self, view: View) -> int:
-        """How many records that a recall of this view could find have no vector of this embedder; 0 without an embedder."""
+        """How many texts that a recall of this view could find have no vector of this embedder; 0 without an embedder."""
         return len(self._lacking(view))
 
     async def rebuild(self, view: View, progress: Callable[[int, int], None] | None = None) -> int:
@@ -154,6 +169,7 @@ class Memory:
         Raises:
             ModelError: the embedder failed; what was made stays, and a later call goes on from there.
         """
+        await self._make_ready()
         texts = self._lacking(view)
         run = view.line[0].run if view.line else LIBRARY
         names = list(texts)
@@ -176,9 +192,8 @@ class Memory:
         if self.embedder is None:
             return {}
         scope = self._scope(view)
-        docs = scope.visible(view, Query("")).docs
-        texts = (embedded_text(scope.records[doc]) for doc in docs[~scope.vectors.has[docs]].tolist())
-        return {text_hash(text): text for text in texts}
+        texts = (embedded_text(scope.records[doc]) for doc in scope.visible(view, Query("")).docs.tolist())
+        return self._without_vector({text_hash(text): text for text in texts})
 
     # -- care --------------------------------------------------------------------------------------------------------------------
 
@@ -196,7 +211,7 @@ class Memory:
         place = place_of(view)
         scope = self._scopes.get(place)
         if scope is None:
-            scope = HotScope(self.store, self.embedder, place)
+            scope = HotScope(self.store, self.embedder if self._ready else None, place)
         scope.refresh()
         self._scopes[place] = scope
         self._scopes.move_to_end(place)
@@ -220,11 +235,10 @@ def _ranked(sight: Sight, ranking: Ranking) -> Sequence[Found]:
     if not sight.size:
         return []
     score = np.sum(list(parts.values()), axis=0).round(6)
-    if ranking.eligible is not None:
-        score = np.where(ranking.eligible, score, -np.inf)
+    ranked = score if ranking.eligible is None else np.where(ranking.eligible, score, -np.inf)
     most = min(sight.size, query.limit + len(query.exclude) + AHEAD)
-    least = np.partition(score, sight.size - most)[sight.size - most]
-    places = [int(place) for place in np.flatnonzero((score >= least) & (score > -np.inf))]
+    least = np.partition(ranked, sight.size - most)[sight.size - most]
+    places = [int(place) for place in np.flatnonzero((ranked >= least) & (ranked > -np.inf))]
 
     def order(place: int) -> tuple[float, int, str, str]:
         record = sight.record(place)
