@@ -306,6 +306,10 @@ def test_verdicts_serve_the_line_whatever_the_cut_up_to_the_pin(store: Store) ->
     nearest = store.verdict(child, PLACE, "f")
     assert nearest is not None
     assert (nearest.status, nearest.reason) == ("refused", "cut off")
+    put(store, "child", call("child", "answered", answer="The latest."))
+    latest = store.verdict(child, PLACE, "f")
+    assert latest is not None
+    assert latest.answer == "The latest."
 
 
 def test_pure_answers_are_found_anywhere_the_earliest_first(store: Store) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from fabula.errors import InputError
+from fabula.errors import Held, InputError
 from fabula.store import (
     CallRow,
     FactRow,
@@ -230,6 +230,17 @@ def test_nothing_to_erase_still_cleans_the_file(path: Path) -> None:
     assert set(store.erase([], "").values()) == {0}
     assert set(store.erase(["nowhere"], "").values()) == {0}
     store.close()
+
+
+def test_a_held_run_is_not_erased_from(path: Path) -> None:
+    store, other = open_store(path), open_store(path)
+    spread(store, SECRETS["en"])
+    store.hold("run-a")
+    with pytest.raises(Held):
+        other.erase([SECRETS["en"]], "")
+    assert store.erase([SECRETS["en"]], "")["records"] == 1
+    store.close()
+    other.close()
 
 
 def test_erase_in_memory() -> None:

@@ -7,16 +7,16 @@ import os
 import signal
 import subprocess
 import sys
-import time
+import threading
 from pathlib import Path
 
 import pytest
 
 from fabula.errors import Held, StoreError
-from fabula.store import Holder, open_store
+from fabula.store import Holder, _locks, open_store
 
 HOLD = """
-import sys, time
+import sys
 from fabula.store import open_store
 store = open_store(sys.argv[1])
 store.hold("run-a")
@@ -61,6 +61,22 @@ def test_a_library_in_memory_has_holders_too() -> None:
     store.release("a")
     assert store.holder("a") is None
     store.close()
+
+
+def test_one_library_by_two_paths_has_one_holder(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    link = path.with_name("link.db")
+    link.symlink_to(path)
+    one = open_store(path)
+    two = open_store(link)
+    monkeypatch.chdir(path.parent)
+    three = open_store(path.name)
+    monkeypatch.chdir("/")
+    one.hold("a")
+    for other in (two, three):
+        with pytest.raises(Held):
+            other.hold("a")
+        other.close()
+    one.close()
 
 
 @pytest.mark.parametrize("run", ["../../outside", "家", "a/b", "x" * 300, "", "nul\x00l", "CON", ".hidden", "half\ud83d"])
@@ -159,18 +175,65 @@ def test_a_child_process_does_not_inherit_a_hold(path: Path) -> None:
 
 def test_asking_for_the_holder_does_not_get_in_its_way(path: Path) -> None:
     """Who asks takes the lock for a moment; whoever wants to hold the run meanwhile must not be told that it is held."""
-    process = child(
-        "import sys, time\nfrom fabula.store import open_store\nstore = open_store(sys.argv[1])\nprint('go', flush=True)\n"
-        "end = time.monotonic() + 0.5\nwhile time.monotonic() < end: store.holder('run-a')\n",
-        path,
-    )
-    assert process.stdout is not None
-    assert process.stdout.readline() == "go\n"
     store = open_store(path)
-    end = time.monotonic() + 0.4
-    while time.monotonic() < end:
+    store.hold("a")
+    store.release("a")
+    asking = os.open(path.with_name(path.name + ".locks") / "a.lock", os.O_CREAT | os.O_RDWR)
+    assert _locks._lock(asking)
+    timer = threading.Timer(0.03, os.close, (asking,))
+    timer.start()
+    store.hold("a")
+    timer.join()
+    store.close()
+
+
+def test_a_file_that_its_last_holder_took_away_is_no_lock(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Between opening the file and locking it, its holder may have given it back and removed it."""
+    one, two, three = open_store(path), open_store(path), open_store(path)
+    one.hold("a")
+    lock = _locks._lock
+
+    def late(file: int) -> bool:
+        one.release("a")
+        return lock(file)
+
+    monkeypatch.setattr(_locks, "_lock", late)
+    two.hold("a")
+    monkeypatch.undo()
+    with pytest.raises(Held):
+        three.hold("a")
+    for store in (one, two, three):
+        store.close()
+
+
+ORPHAN = """
+import os, subprocess, sys, time
+from fabula.store import open_store
+store = open_store(sys.argv[1])
+store.hold("run-a")
+if sys.argv[2] == "fork":
+    child = os.fork()
+    if child == 0:
+        time.sleep(60)
+        os._exit(0)
+else:
+    child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"], close_fds=False).pid
+print(child, flush=True)
+time.sleep(60)
+"""
+
+
+@pytest.mark.parametrize("way", ["fork", "exec"])
+def test_a_child_that_outlives_the_holder_does_not_keep_its_run(path: Path, way: str) -> None:
+    store = open_store(path)
+    process = child(ORPHAN, path, way)
+    assert process.stdout is not None
+    orphan = int(process.stdout.readline())
+    with pytest.raises(Held):
         store.hold("run-a")
-        store.release("run-a")
+    process.kill()
+    process.wait()
+    store.hold("run-a")
+    os.kill(orphan, signal.SIGKILL)
     process.communicate()
-    assert process.returncode == 0
     store.close()

@@ -57,7 +57,7 @@ _KNOWN = (sqlite3.Error, UnicodeEncodeError, OverflowError)
 class Database:
     """A connection. Every statement's text is constant, so that sqlite3 finds it prepared."""
 
-    def __init__(self, path: str, place: str, busy_seconds: float) -> None:
+    def __init__(self, path: str, place: str, busy_seconds: float, *, uri: bool = False) -> None:
         self.place = place
         self.path = path
         self.busy_seconds = busy_seconds
@@ -68,7 +68,7 @@ class Database:
                 isolation_level=None,
                 check_same_thread=False,
                 cached_statements=512,
-                uri=path.startswith("file:"),
+                uri=uri,
             )
         except sqlite3.Error as error:
             raise translated(error, place) from error

@@ -54,7 +54,7 @@ def _look(path: Path) -> Seen:
 
 def _in_file(path: Path) -> tuple[dict[str, int], int]:
     try:
-        with closing(Database(f"{path.resolve().as_uri()}?immutable=1", str(path), 1.0)) as database:
+        with closing(Database(f"{path.resolve().as_uri()}?immutable=1", str(path), 1.0, uri=True)) as database:
             if database.one("PRAGMA application_id") != (APPLICATION,):
                 return {}, 0
             found = database.one("SELECT rootpage FROM sqlite_master WHERE name = 'counter'")

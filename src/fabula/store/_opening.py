@@ -14,6 +14,7 @@ from fabula.store._schema import APPLICATION, MIGRATIONS, least_version
 
 _MAGIC = b"SQLite format 3\x00"
 _WAL_LIMIT = 16 * 1024 * 1024
+_CACHE_KIB = 16_000
 
 
 def open_database(path: str, place: str, busy_seconds: float, clock_now: float) -> Database:
@@ -36,7 +37,9 @@ def open_database(path: str, place: str, busy_seconds: float, clock_now: float) 
         if not memory:
             database.until_free(lambda: _mode(database))
         database.do("PRAGMA synchronous = FULL")
+        database.do("PRAGMA fullfsync = ON")  # macOS, where an ordinary sync leaves the data in the disk's cache
         database.do("PRAGMA secure_delete = FAST")
+        database.do(f"PRAGMA cache_size = -{_CACHE_KIB}")
         database.do(f"PRAGMA journal_size_limit = {_WAL_LIMIT}")
         _migrate(database, Path(path), memory, clock_now)
     except BaseException:
@@ -99,7 +102,7 @@ def _foreign(place: str) -> LibraryDamaged:
 
 def _tables(path: Path, place: str) -> bool:
     """Whether the file itself holds tables, looked at without touching it (a library just made has its tables in the log only)."""
-    database = Database(f"{path.resolve().as_uri()}?immutable=1", place, 5.0)
+    database = Database(f"{path.resolve().as_uri()}?immutable=1", place, 5.0, uri=True)
     with closing(database.connection):
         return database.one("SELECT 1 FROM sqlite_master LIMIT 1") is not None
 
@@ -146,7 +149,7 @@ def copy_to(database: Database, target: Path) -> int:
     """A copy of the library while it is in use; returns bytes."""
     try:
         with closing(sqlite3.connect(target, isolation_level=None)) as copy:
-            database.connection.backup(copy, pages=1024)
+            database.connection.backup(copy)  # in one go: readers keep no writer waiting
             copy.execute("PRAGMA journal_mode = DELETE").fetchone()  # one file, nothing beside it
             copy.execute("UPDATE counter SET value = ? WHERE name = 'library'", (_number(),))  # the original's log is not this one's
     except sqlite3.Error as error:

@@ -167,7 +167,8 @@ class Store(Protocol):
     def erase(self, texts: Iterable[str], why: str) -> Mapping[str, int]:
         """Blank every occurrence of these texts (>= 4 characters) in records, prompts, answers, pieces, outputs, index, and drop their
         vectors; in their place stands `⟨erased HASH⟩`. Cannot be undone; leaves no trace in free pages of the file. Returns how
-        many rows of each kind were changed, and `replays`: how many steps can no longer be replayed.
+        many rows of each kind were changed, and `replays`: how many steps can no longer be replayed. Raises InputError for a text
+        that is too short, Held where someone else holds a run.
         """
 
     def backup(self, target: Path) -> int:

@@ -145,9 +145,9 @@ class SQLiteStore:
         self._clock = clock
         self._closed = False
         self._process = os.getpid()
-        self._path = None if self._place == ":memory:" else Path(self._place)
+        self._path = None if self._place == ":memory:" else Path(self._place).resolve()  # one library has one folder of locks
         self._busy_seconds = busy_seconds
-        self._db = open_database(self._place, self._place, busy_seconds, clock())
+        self._db = open_database(str(self._path or self._place), self._place, busy_seconds, clock())
         self._locks = Locks(None if self._path is None else self._path.with_name(self._path.name + ".locks"), clock)
 
     @property
@@ -337,6 +337,7 @@ class SQLiteStore:
         from fabula.store._erase import Erasure, copies, scrub
 
         erasure = Erasure(self._db, texts)
+        self._locks.refuse_held()  # whoever holds a run has its texts in mind and would write them again
         self._db.do("PRAGMA secure_delete = ON")
         try:
             with self.write(LIBRARY, "erase") as transaction:
@@ -382,7 +383,7 @@ class SQLiteStore:
                 raise
             self._db.close()
             found = salvage(self._path, self._clock, self._busy_seconds, self._locks)
-            self._db = open_database(self._place, self._place, self._busy_seconds, self._clock())
+            self._db = open_database(str(self._path), self._place, self._busy_seconds, self._clock())
         return found
 
     def close(self) -> None:
