@@ -136,6 +136,7 @@ def test_no_byte_is_left(path: Path, secret: str) -> None:
     for form in forms(secret):
         assert form not in raw
     assert mark(secret).encode() in raw
+    assert b"berg" not in raw, "a term of the record, which the index held"
     store.close()
     for form in forms(secret):
         assert form not in bytes_of(path)

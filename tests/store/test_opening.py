@@ -174,6 +174,35 @@ def test_the_log_of_another_library_is_not_taken_in(path: Path, tmp_path: Path) 
     again.close()
 
 
+@pytest.mark.parametrize("newer", ["file", "log"])
+def test_the_log_of_another_time_is_not_taken_in(path: Path, newer: str) -> None:
+    """The file, or the log, is an old copy that somebody made without Fabula."""
+    log = path.with_name(path.name + "-wal")
+    states = []
+    for _ in range(2):
+        store = SQLiteStore(path)
+        for number in range(5):
+            with store.write("a", "x") as tx:
+                tx.add(PieceRow("a", "m", "p", number, 0, [number] * 900))
+        written = log.read_bytes()
+        store.close()
+        states.append((path.read_bytes(), written))
+    (old_file, old_log), (new_file, new_log) = states
+    if newer == "file":
+        path.write_bytes(new_file)
+        log.write_bytes(old_log)
+    else:
+        store = SQLiteStore(path)
+        with store.write("a", "x") as tx:
+            tx.add(PieceRow("a", "m", "p", 9, 0, 9))
+        new_log = log.read_bytes()
+        store.close()
+        path.write_bytes(old_file)
+        log.write_bytes(new_log)
+    with pytest.raises(LibraryDamaged, match="log of another library"):
+        open_store(path)
+
+
 def test_the_own_log_is_taken_in(path: Path, tmp_path: Path) -> None:
     store = open_store(path)
     for number in range(30):
