@@ -357,6 +357,55 @@ async def test_nothing_is_kept_of_a_write_that_fails(shelf: Shelf) -> None:
     assert await found(memory, "key") == ["a", "c"]
 
 
+async def test_views_of_one_line_share_a_scope(shelf: Shelf) -> None:
+    memory = Memory(shelf.store)
+    shelf.add(rec("a", "the key", 1), rec("b", "the key", 2))
+    library = rec("l", "the key", 3, reach="library", about="Mira", by="person")
+    with shelf.store.write("chat", "commit") as tx:
+        tx.add(added(replace(library, run="chat")))
+    was = memory.get(VIEW, "a")
+    shelf.write([edited(was, by="model", time=4, text="the lock")])
+    views = [replace(VIEW, entities=("Mira",), time=time, read_at=read_at) for time in (2, 3, 5) for read_at in (2, 3)]
+    for _ in range(2):
+        answers = [await found(memory, "key", view) for view in views]
+        assert answers == [["a"], ["a", "l"], ["a", "b"], ["a", "b", "l"], ["b"], ["b", "l"]]
+    assert len(memory._scopes) == 2
+
+
+async def test_fork_keeps_what_its_parent_withdraws_later(shelf: Shelf) -> None:
+    memory = Memory(shelf.store)
+    first = shelf.add(rec("a", "the key", 1))
+    second = shelf.add(rec("b", "the key", 2))
+    with shelf.store.write("fork", "fork") as tx:
+        tx.add(RunRow("fork", "novel", "", "s", "s", {}, parent="run", cut=5, pin=tx.pos - 1))
+    child = View(tuple(shelf.store.line("fork")))
+    assert await found(memory, "key", child) == await found(memory, "key") == ["a", "b"]
+    with shelf.store.write("run", "withdraw") as tx:
+        tx.add(WithdrawnRow(first, "run", "undone"))
+    with shelf.store.write("fork", "commit") as tx:
+        tx.add(added(replace(rec("c", "the key", 6), run="fork")))
+    assert await found(memory, "key") == ["b"]
+    assert await found(memory, "key", child) == ["a", "b", "c"]
+    with shelf.store.write("run", "withdraw") as tx:
+        tx.add(WithdrawnRow(second, "run", "undone"))
+    assert await found(memory, "key") == []
+    assert [r.id for r in memory.records(child)] == ["a", "b", "c"]
+
+
+async def test_withdrawn_in_the_parent_is_gone_from_the_library(shelf: Shelf) -> None:
+    """A fork's other lane sees its parent's library record only as part of the library, and there it was undone."""
+    memory = Memory(shelf.store)
+    pos = shelf.add(rec("l", "the key", 1, reach="library", about="Mira", by="person"))
+    with shelf.store.write("fork", "fork") as tx:
+        tx.add(RunRow("fork", "town", "", "s", "s", {}, parent="run", cut=5, pin=tx.pos - 1))
+    own, other = (View(tuple(shelf.store.line("fork")), (lane,), entities=("Mira",)) for lane in ("main", "side"))
+    assert await found(memory, "key", own) == await found(memory, "key", other) == ["l"]
+    with shelf.store.write("run", "withdraw") as tx:
+        tx.add(WithdrawnRow(pos, "run", "undone"))
+    for view, left in ((own, ["l"]), (other, [])):
+        assert await found(memory, "key", view) == await found(Memory(shelf.store), "key", view) == left
+
+
 async def test_erased_is_not_recalled(shelf: Shelf) -> None:
     memory = Memory(shelf.store)
     shelf.add(rec("a", "Her name was Rosalind."), rec("b", "Rosalind has the key."))
