@@ -13,7 +13,7 @@ from fabula.errors import FabulaError, InputError, LibraryBusy, LibraryDamaged, 
 
 Values = Sequence[Any]
 
-_READ_ERRORS = {266, 522, 8458, 6922}  # IOERR_READ, IOERR_SHORT_READ, IOERR_CORRUPTFS, IOERR_DATA-like codes (sqlite.org/rescode.html)
+_READ_ERRORS = {266, 522, 8202, 8458}  # IOERR_READ, IOERR_SHORT_READ, IOERR_DATA, IOERR_CORRUPTFS (sqlite.org/rescode.html)
 _NO_ROOM = {errno.ENOSPC, errno.EFBIG, errno.EDQUOT} if hasattr(errno, "EDQUOT") else {errno.ENOSPC, errno.EFBIG}
 
 
