@@ -14,16 +14,23 @@ from typing import Any
 
 from fabula.memory import Record
 from fabula.models import Message
-from fabula.runs import Memo, Rendered, always
-from fabula.text import best_quote, find_quote, length, sentences
+from fabula.runs import Check, Memo, Rendered, always
+from fabula.text import best_quote, find_quote, length, repeated_share, sentences
 from fabula.write._prose import both, check_language, check_prose, loops, passage_of
-from fabula.write._telling import Place, Telling, answer_tokens, joined, limited, plan_beats, unit_name
+from fabula.write._telling import Place, Telling, amount, answer_tokens, joined, limited, plan_beats, unit_name
 
 MOST_MEMORIES = 8
 MOST_SHORT_TERM = 20
 """Sentences (W1: 10–20)."""
 _SMALL_SHORT_TERM = 14
 _MOST_CONTINUATIONS = 2
+_LAST_LINES = 3
+"""Sentences of the text so far that a small model sees."""
+_FEW_NOTES = 6
+"""Sentences of the short-term memory that a small model sees while it writes."""
+_TOPICS = 3
+_OLD_NEWS = 0.6
+"""Share of a plan that may have been told already."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,31 +178,43 @@ async def prose(t: Telling, place: Place, plan: Plan, memos: Sequence[Memo]) -> 
     return text
 
 
+def beat_prompt(t: Telling, place: Place, beat: str, before: str, memos: Sequence[Memo], size: int, *, ends: bool) -> Rendered:
+    """The prompt of one paragraph for a small model: little of what was told, since it repeats what it sees."""
+    p, gap = t.premise, "" if t.language in ("zh", "ja") else " "
+    lines = [s.strip() for s in sentences(before, t.language) if s.strip()]
+    known = [*t.memories(memos)[:2], *t.short_term()[-_FEW_NOTES:]]
+    prompt = t.tail(
+        "beat",
+        title=t.ctx.piece("title", default=""),
+        genre=p.genre,
+        setting=t.fit(t.ctx.piece("setting", default=""), "setting"),
+        cast=t.cast_lines(),
+        style=t.fit(t.ctx.piece("style", default=""), "style"),
+        person=p.person or ("second" if t.play else ""),
+        tense=p.tense or ("present" if t.play else ""),
+        language_name=p.language_name(),
+        play=t.play,
+        notes="\n".join(f"- {line}" for line in t.fit_lines(list(dict.fromkeys(known)), "memories")),
+        last=t.fit(gap.join(lines[-_LAST_LINES:]), "plan", keep="end"),
+        beat=beat,
+        note=t.note(),
+        length=amount(size, t.language),
+        place=place.kind if place.kind != "last" or ends else "landing",
+        ending=t.ending(),
+    )
+    return limited(prompt, min(t.passage_tokens, answer_tokens(size, t.language, t.facts.token_ratio)))
+
+
 async def beats(t: Telling, place: Place, plan: Plan, memos: Sequence[Memo]) -> str:
     """A passage for small models: one call for each sentence of the plan (research/local-model.md, 7)."""
     steps = plan_beats(plan.text, t.language)
     low, high = max(1, place.low // len(steps)), max(2, place.high // len(steps))
     earlier, parts = t.recent_texts(), list[str]()
-    context = t.context()
     for number, beat in enumerate(steps, 1):
-        so_far = "\n\n".join(parts)
-        tail = t.tail(
-            "beat",
-            memories=t.memories(memos) if number == 1 else [],
-            plan=t.fit(plan.text, "plan"),
-            beat=beat,
-            so_far=t.fit(so_far, "plan", keep="end"),
-            note=t.note(),
-            low=low,
-            high=high,
-            unit=unit_name(t.language),
-            place=place.kind if place.kind != "last" or number == len(steps) else "landing",
-            ending=t.ending(),
-            language_name=t.premise.language_name(),
-        )
-        prompt = limited(joined(context, tail), min(t.passage_tokens, answer_tokens(high, t.language, t.facts.token_ratio)))
+        ends = number == len(steps)
+        prompt = beat_prompt(t, place, beat, parts[-1] if parts else t.last_text(), memos, (low + high) // 2, ends=ends)
         check = check_prose(t.language, [*earlier, *parts], max(1, low // 4))
-        last_chance = number == len(steps) and not parts
+        last_chance = ends and not parts
         reply = await t.ctx.stream(
             "passage", prompt, part=f"beat-{number}", check=check, tries=4, watch=loops, fallback=None if last_chance else always("-")
         )
@@ -273,7 +292,7 @@ def check_plans(raw: str, _finish: str) -> str | None:
     value = extract_json(raw)
     if not isinstance(value, dict) or not isinstance(value.get("plans"), list):
         return "invalid: plans are missing"
-    plans = [" ".join(p) if isinstance(p, list) else str(p) for p in value["plans"]]
+    plans = [str(p) for p in value["plans"]]
     return "invalid: two of the plans are the same" if len({p.strip().casefold() for p in plans}) < len(plans) else None
 
 
@@ -286,8 +305,12 @@ async def small_books(t: Telling, place: Place, text: str) -> Books:
     lead = sentences(text, t.language)[0].strip()
     fallback = _json({"summary": lead, "new": [lead]})
     reply = await t.ctx.ask("books", prompt, part="summary", check=check, fallback=always(fallback))
-    summary, new = reply.value["summary"].strip(), [s.strip() for s in reply.value["new"] if s.strip()]
-    lines, reason = await _forget_outdated(t, list(dict.fromkeys([*t.short_term(), *new])), summary)
+    summary, before = reply.value["summary"].strip(), t.short_term()
+    new: list[str] = []
+    for line in (s.strip() for s in reply.value["new"]):
+        if line and line not in before and repeated_share(line, [*before, *new]) <= _OLD_NEWS:
+            new.append(line)
+    lines, reason = await _forget_outdated(t, [*before, *new], summary)
     plans = () if place.kind == "last" else await _small_plans(t, place, lines, text)
     return Books(summary, reason or f"+ {len(new)}", tuple(lines), plans)
 
@@ -307,24 +330,44 @@ async def _forget_outdated(t: Telling, lines: list[str], summary: str) -> tuple[
 
 
 async def _small_plans(t: Telling, place: Place, lines: Sequence[str], text: str) -> tuple[str, ...]:
-    prompt = t.tail(
-        "plans",
-        language_name=t.premise.language_name(),
-        short_term="\n".join(f"- {line}" for line in t.fit_lines(lines, "short_term")),
-        last=t.fit(text, "last", keep="end"),
-        place=place.kind,
-        ending=t.ending(),
-        play=t.play,
-        genre=t.premise.genre,
-        setting=t.fit(t.ctx.piece("setting", default=""), "setting"),
-    )
+    """Three plans, each asked for by its topic: a small model asked for three at once tells one three times."""
     spare = t.tail("spare-plans", names=[c["name"] for c in t.cast()] or ["…"]).messages[0].content.splitlines()
-    fallback = _json({"plans": [[line] for line in spare if line.strip()][:3]})
-    reply = await t.ctx.ask(
-        "books", prompt, part="plans", check=both(check_language(t.language, "plans"), check_plans), fallback=always(fallback)
-    )
     gap = "" if t.language in ("zh", "ja") else " "
-    return tuple(gap.join(s.strip() for s in plan) for plan in reply.value["plans"])
+    shown, last = t.fit_lines(lines, "short_term"), t.fit(text, "plan", keep="end")
+    plans: list[str] = []
+    for number in range(1, _TOPICS + 1):
+        prompt = t.tail(
+            "plans",
+            language_name=t.premise.language_name(),
+            short_term="\n".join(f"- {line}" for line in shown),
+            last=last,
+            place=place.kind,
+            ending=t.ending(),
+            play=t.play,
+            genre=t.premise.genre,
+            setting=t.fit(t.ctx.piece("setting", default=""), "setting"),
+            number=number,
+        )
+        check = both(check_language(t.language, "plan"), check_news([text, *shown, *plans]))
+        fallback = always(_json({"plan": [spare[number - 1]]}))
+        reply = await t.ctx.ask("books", prompt, part=f"plan-{number}", check=check, tries=2, fallback=fallback)
+        plans.append(gap.join(s.strip() for s in reply.value["plan"]))
+    return tuple(plans)
+
+
+def check_news(told: Sequence[str]) -> Check:
+    """A check for a small model's plan: its sentences differ, and most of them were not told already."""
+
+    def check(raw: str, _finish: str) -> str | None:
+        from fabula.models import extract_json
+
+        value = extract_json(raw)
+        plan = [str(s).strip() for s in value.get("plan", [])] if isinstance(value, dict) else []
+        if len({s.casefold() for s in plan}) < len(plan):
+            return "repeats: two sentences of the plan are the same"
+        return "repeats: most of the plan was told already" if repeated_share(" ".join(plan), told) > _OLD_NEWS else None
+
+    return check
 
 
 def _json(value: Any) -> str:
