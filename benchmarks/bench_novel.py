@@ -17,12 +17,12 @@ import tempfile
 import time
 from collections import defaultdict
 from collections.abc import Callable
+from importlib import import_module
+from itertools import pairwise
 from pathlib import Path
 from statistics import mean
 from typing import Any
 
-import fabula.write._passage as passage_module
-import fabula.write._prose as prose_module
 from fabula.memory import Memory
 from fabula.models import Scripted
 from fabula.runs import Asked, Progress, StepDone
@@ -55,9 +55,10 @@ class Timed(Scripted):
 
 def main(steps: int) -> None:
     """Write and print the table."""
-    for name in ("is_language", "find_loop", "find_requoted", "trim_to_sentence", "ends_finished"):
+    prose_module, passage_module = import_module("fabula.write._prose"), import_module("fabula.write._passage")
+    for name in ("is_language", "find_loop", "find_requoted", "repeated_share", "trim_to_sentence", "ends_finished"):
         setattr(prose_module, name, timed("checks", getattr(prose_module, name)))
-    passage_module.best_quote = timed("checks", passage_module.best_quote)  # type: ignore[attr-defined]
+    setattr(passage_module, "best_quote", timed("checks", passage_module.best_quote))
     prompts: list[int] = []
     marks: list[tuple[float, float, float]] = []
 
@@ -78,12 +79,14 @@ def main(steps: int) -> None:
         words, size = novel.length, library.stat().st_size
         novel.close()
         store.close()
-    whole = [b[0] - a[0] for a, b in zip(marks, marks[1:], strict=False)]
-    ours = [(b[0] - a[0]) - (b[1] - a[1]) - (b[2] - a[2]) for a, b in zip(marks, marks[1:], strict=False)]
+    whole = [b[0] - a[0] for a, b in pairwise(marks)]
+    ours = [(b[0] - a[0]) - (b[1] - a[1]) - (b[2] - a[2]) for a, b in pairwise(marks)]
     edge = min(100, len(whole) // 2)
     print(f"{len(whole)} steps, {words:,} words, library {size / 1e6:.1f} MB")
-    print(f"prompt tokens: most {max(prompts):,} of {BUDGET:,}; mean of first {edge}: {mean(prompts[: edge * 3]):,.0f}, last: {mean(prompts[-edge * 3 :]):,.0f}")
-    print(f"CPU a step, last {edge} / first {edge}: {mean(whole[-edge:]) / mean(whole[:edge]):.2f} (all), {mean(ours[-edge:]) / mean(ours[:edge]):.2f} (ours)")
+    first, last = mean(prompts[: edge * 3]), mean(prompts[-edge * 3 :])
+    print(f"prompt tokens: most {max(prompts):,} of {BUDGET:,}; mean of the first {edge} steps: {first:,.0f}, of the last: {last:,.0f}")
+    ratios = [mean(times[-edge:]) / mean(times[:edge]) for times in (whole, ours)]
+    print(f"CPU a step, last {edge} / first {edge}: {ratios[0]:.2f} (all), {ratios[1]:.2f} (ours)")
     print(f"CPU a step: {1000 * mean(whole):.1f} ms; engine, store, memory and token counting: {1000 * mean(ours):.1f} ms")
     print(f"  the rest: checks {1000 * SPENT['checks'] / len(whole):.1f} ms, scripted model {1000 * SPENT['model'] / len(whole):.1f} ms")
     print(f"memory of the process: {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} MB at most")

@@ -27,7 +27,7 @@ class Debate(Recurrence):
 
     kind = "debate"
 
-    def start(self, premise: Mapping[str, Any]) -> Pieces:
+    def start(self, premise: Mapping[str, Any]) -> Pieces:  # noqa: ARG002
         """Nothing was said yet."""
         return {("main", "last"): "", ("main", "turn"): 0}
 

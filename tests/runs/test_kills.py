@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from fabula.errors import NotFound
 from fabula.runs import advance, replay
 from fabula.store import CallRow
 from tests.runs import ways
@@ -30,7 +31,7 @@ def drive(path: Path, kind: str, *, kill_at: int | None = None, asked: list[Any]
     try:
         try:
             store.run("run0")
-        except Exception:
+        except NotFound:
             new(store, way, model)
         run = opened(store, way, "run0", model)
         asyncio.run(advance(run, until=UNTIL[kind]))
@@ -66,7 +67,7 @@ def test_killed_at_write_boundaries(kind: str, tmp_path: Path) -> None:
         again: list[Any] = []
         got, _ = drive(path, kind, asked=again)
         assert got == whole, f"killed at boundary {at}"
-        twice = [r for r in again if any(f == r.fingerprint("scripted") for f, _ in before) and not r.purpose == "chunk"]
+        twice = [r for r in again if any(f == r.fingerprint("scripted") for f, _ in before) and r.purpose != "chunk"]
         kept = {f for f, _ in before}
         assert not [r for r in twice if r.fingerprint("scripted") in kept], f"asked again after boundary {at}"
 

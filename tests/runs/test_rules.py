@@ -71,7 +71,7 @@ def test_a_step_at_t_reads_version_t_and_writes_the_next(store: Store) -> None:
     async def step(ctx: Context) -> int:
         count = ctx.piece("count", 0)
         ctx.put("count", count + 1)
-        return count
+        return int(count)
 
     run = one(store, step)
     assert [s.output for s in go(run, 3)] == [0, 1, 2]
@@ -512,7 +512,7 @@ def test_a_changed_memory_makes_stale_what_recalled_it(store: Store) -> None:
     recalled = {m["id"] for r in store.rows(RecallRow, run="run0", time=2) for m in r.found["found"]}
     record = next(r for r in run.memory.records(_view(store, "run0")) if r.id in recalled)  # type: ignore[union-attr]
     run.edit({}, records=lambda time: [edited(record, by="person", time=time, text="Mira: it was otherwise")])
-    assert [s.step.time for s in stale(run)][0] == 2 or stale(run)[0].direct
+    assert stale(run)[0].direct
 
 
 def test_the_export_holds_every_prompt_and_answer_and_stands_for_itself(store: Store) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from pathlib import Path
 from typing import Any, get_args
 
@@ -17,8 +18,9 @@ from fabula.text import ends_finished
 from fabula.write import Novel, Premise, Story
 from fabula.write._prose import check_prose, clean, is_refusal, passage_of
 
+LABEL_INSIDE = "Mira read the sign.\nPlan: they wait for the tide.\nShe laughed."
 PREMISE = "A lighthouse keeper vanishes on a stormy night, and Inspector Vale finds his broken watch."
-_ERRORS = {"rate_limited", "rate_limited_silent", "server_error", "timed_out", "unreachable", "too_long", "too_large", "broken_stream", "filtered"}
+_SMALL: tuple[Fault, ...] = ("cut_off_as_stop", "loop", "json_cut", "wrong_language", "bold_labels", "broken_stream")
 
 
 @pytest.fixture
@@ -36,17 +38,14 @@ async def no_sleep(_: float) -> None:
     return None
 
 
-@pytest.mark.parametrize("fault", get_args(Fault))
-@pytest.mark.parametrize("small", [False, True])
+@pytest.mark.parametrize(("fault", "small"), [*((f, False) for f in get_args(Fault)), *((f, True) for f in _SMALL)])
 def test_each_fault_once_at_every_other_call(store: Store, fault: Fault, small: bool) -> None:
     """Every second asking goes wrong in one way; the story is written all the same, and no bad answer is in it."""
     model = Misbehaving(Scripted(words=250, language="en"), script=[fault, None] * 60, sleep=no_sleep)
     novel = novel_on(store, model, small=small, length=900)
     for _ in range(80):
-        try:
+        with contextlib.suppress(ModelError, StepFailed):
             asyncio.run(novel.write(steps=1))
-        except (ModelError, StepFailed):
-            pass
         if len(novel.passages()) >= 2:
             break
     assert len(novel.passages()) >= 2
@@ -92,7 +91,7 @@ def test_an_endless_stream_is_ended(store: Store) -> None:
         ("正文：林岚跑了。", "林岚跑了。"),
         ("好的，以下是正文：\n\n林岚跑了。", "林岚跑了。"),
         ("Отрывок: Мира побежала.", "Мира побежала."),
-        ("Mira read the sign.\nPlan: they wait for the tide.\nShe laughed.", "Mira read the sign.\nPlan: they wait for the tide.\nShe laughed."),
+        (LABEL_INSIDE, LABEL_INSIDE),
         ("“Here's the thing:” she said.", "“Here's the thing:” she said."),
     ],
 )
@@ -139,7 +138,7 @@ def test_the_reason_of_a_refusal_goes_into_the_next_request(store: Store) -> Non
         seen.append(request)
         return "В бурную ночь смотритель маяка исчез, и никто не знал, куда он ушёл." if len(seen) == 2 else None
 
-    novel = novel_on(store, Scripted(lambda r: say(r), words=250, language="en"))
+    novel = novel_on(store, Scripted(say, words=250, language="en"))
     asyncio.run(novel.write(steps=2))
     passages = [r for r in seen if r.purpose == "passage"]
     assert len(passages) == 2

@@ -241,7 +241,7 @@ def test_an_opening_of_the_persons_own_is_kept_byte_for_byte(store: Store) -> No
     go(novel, 2)
     assert novel.passages()[0].text == opening
     assert novel.passages()[0].by == "person"
-    assert "nobody asked" in sent([r for r in asked(novel) if r.purpose == "passage"][0])
+    assert "nobody asked" in sent(next(r for r in asked(novel) if r.purpose == "passage"))
     assert 0 < novel.machine_share() < 1
 
 
@@ -419,7 +419,7 @@ def test_own_prompts_are_journaled_with_the_run(store: Store) -> None:
     for path in folder.iterdir():
         path.unlink()
     go(novel, 2)
-    assert "Write like a telegram." in sent([r for r in asked(novel) if r.purpose == "passage"][0])
+    assert "Write like a telegram." in sent(next(r for r in asked(novel) if r.purpose == "passage"))
     bad = start(store, prompts={"passage": text.replace("slots: [", "slots: [invented, ")})
     with pytest.raises(PromptError, match="invented"):
         go(bad, 2)

@@ -75,8 +75,8 @@ class Limits:
         """
         if self.money is not None and not facts.price_known:
             raise InputError(
-                f"A limit of money is set, but the price of {facts.name} is not known.",
-                "Set its prices in fabula.toml (profile.prompt_price and profile.answer_price, per million tokens), or limit tokens instead.",
+                f"There is a limit of money, but the price of {facts.name} is not known.",
+                "Set profile.prompt_price and profile.answer_price (per million tokens) in fabula.toml, or limit tokens instead.",
             )
         tokens = spent.get("prompt_tokens", 0) + spent.get("answer_tokens", 0)
         asking = worst.prompt_tokens + worst.answer_tokens

@@ -163,13 +163,14 @@ async def _begin_small(t: Telling, given: Mapping[str, Any]) -> dict[str, Any]:
     """Prose first, so that the person sees words at once; then short structured calls."""
     p, name = t.premise, t.premise.language_name()
     setting = given["setting"]
+    told = "\n".join(filter(None, [p.premise or p.opening, t.cast_lines()]))
     if not setting:
-        prompt = t.tail("start-setting", premise=t.fit(p.premise or p.opening, "setting"), genre=p.genre, language_name=name, play=t.play)
+        prompt = t.tail("start-setting", premise=t.fit(told, "setting"), genre=p.genre, language_name=name, play=t.play)
         reply = await t.ctx.stream("beginning", prompt, part="setting", check=check_prose(t.language, [], 12), tries=4, watch=loops)
         setting = passage_of(reply.text, t.language)
     prompt = t.tail(
         "start-small",
-        premise=t.fit(p.premise or p.opening, "setting"),
+        premise=t.fit(told, "setting"),
         setting=t.fit(setting, "setting"),
         genre=p.genre,
         language_name=name,
