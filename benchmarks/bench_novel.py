@@ -58,7 +58,7 @@ def main(steps: int) -> None:
     prose_module, passage_module = import_module("fabula.write._prose"), import_module("fabula.write._passage")
     for name in ("is_language", "find_loop", "find_requoted", "repeated_share", "trim_to_sentence", "ends_finished"):
         setattr(prose_module, name, timed("checks", getattr(prose_module, name)))
-    setattr(passage_module, "best_quote", timed("checks", passage_module.best_quote))
+    vars(passage_module)["best_quote"] = timed("checks", passage_module.best_quote)
     prompts: list[int] = []
     marks: list[tuple[float, float, float]] = []
 

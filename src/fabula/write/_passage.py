@@ -15,7 +15,7 @@ from typing import Any
 from fabula.memory import Record
 from fabula.models import Message
 from fabula.runs import Check, Memo, Rendered, always
-from fabula.text import best_quote, find_quote, length, repeated_share, sentences
+from fabula.text import best_quote, find_quote, length, repeated_share, sentences, step_length
 from fabula.write._prose import both, check_language, check_prose, loops, passage_of
 from fabula.write._telling import Place, Telling, amount, answer_tokens, joined, limited, plan_beats, unit_name
 
@@ -24,7 +24,7 @@ MOST_SHORT_TERM = 20
 """Sentences (W1: 10–20)."""
 _SMALL_SHORT_TERM = 14
 _MOST_CONTINUATIONS = 2
-_LAST_LINES = 3
+_LAST_LINES = 2
 """Sentences of the text so far that a small model sees."""
 _FEW_NOTES = 6
 """Sentences of the short-term memory that a small model sees while it writes."""
@@ -208,7 +208,8 @@ def beat_prompt(t: Telling, place: Place, beat: str, before: str, memos: Sequenc
 async def beats(t: Telling, place: Place, plan: Plan, memos: Sequence[Memo]) -> str:
     """A passage for small models: one call for each sentence of the plan (research/local-model.md, 7)."""
     steps = plan_beats(plan.text, t.language)
-    low, high = max(1, place.low // len(steps)), max(2, place.high // len(steps))
+    most = step_length(t.language)[1] // 5  # a small model that is asked for more goes round in circles
+    low, high = min(most, max(1, place.low // len(steps))), min(most, max(2, place.high // len(steps)))
     earlier, parts = t.recent_texts(), list[str]()
     for number, beat in enumerate(steps, 1):
         ends = number == len(steps)
@@ -331,7 +332,8 @@ async def _forget_outdated(t: Telling, lines: list[str], summary: str) -> tuple[
 
 async def _small_plans(t: Telling, place: Place, lines: Sequence[str], text: str) -> tuple[str, ...]:
     """Three plans, each asked for by its topic: a small model asked for three at once tells one three times."""
-    spare = t.tail("spare-plans", names=[c["name"] for c in t.cast()] or ["…"]).messages[0].content.splitlines()
+    names = [c["name"] for c in t.cast()]
+    spare = t.tail("spare-plans", names=names or ["…"]).messages[0].content.splitlines()
     gap = "" if t.language in ("zh", "ja") else " "
     shown, last = t.fit_lines(lines, "short_term"), t.fit(text, "plan", keep="end")
     plans: list[str] = []
@@ -347,6 +349,7 @@ async def _small_plans(t: Telling, place: Place, lines: Sequence[str], text: str
             genre=t.premise.genre,
             setting=t.fit(t.ctx.piece("setting", default=""), "setting"),
             number=number,
+            who=names[(t.ctx.time + number) % len(names)] if names else "",
         )
         check = both(check_language(t.language, "plan"), check_news([text, *shown, *plans]))
         fallback = always(_json({"plan": [spare[number - 1]]}))
