@@ -33,7 +33,7 @@ def full(shelf: Shelf) -> Shelf:
     ("text", "expected"),
     [
         ("Мирой", ["ru"]), ("Анны", ["ru"]), ("АННЕ", ["ru"]), ("米拉", ["zh"]), ("灯塔", ["zh"]), ("灯塔的猫", ["zh"]), ("猫", ["zh"]),
-        ("key", ["en", "en2"]), ("stolen lamp", ["en2", "en"]), ("lamp stolen keys", ["en2", "en"]), 
+        ("key", ["en", "en2"]), ("stolen lamp", ["en2", "en"]), ("lamp stolen keys", ["en2", "en"]),
         ("unicorn", []), ("塔楼", []), ("狼", []),
     ],
 )  # fmt: skip
@@ -82,5 +82,5 @@ def test_as_the_view_sees(full: Shelf) -> None:
     assert ids(search(full.store, "key")) == ["bound", "other", "late", "en", "en2"]
     with full.store.write("run", "withdraw") as tx:
         tx.add(WithdrawnRow(pos, "run", "undone"))
-    assert ids(search(full.store, "key", view=VIEW)) == ["en2", "en"]
+    assert ids(search(full.store, "key", view=VIEW)) == ["en", "en2"]
     assert ids(search(full.store, "glass")) == []

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from array import array
-from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -101,15 +100,17 @@ class Postings:
 
     def add(self, doc: int, terms: Iterable[str]) -> int:
         """Index a document; returns how many terms it has, with repeats. `doc` < 2**24."""
-        length = 0
-        for term, count in Counter(terms).items():
-            held = self._of.get(term)
+        counts: dict[str, int] = {}
+        for term in terms:
+            counts[term] = counts.get(term, 0) + 1
+        of, high = self._of, doc << 8
+        for term, count in counts.items():
+            held = of.get(term)
             if held is None:
-                held = self._of[term] = array("I")
-            held.append(doc << 8 | min(count, _MOST_TF))
-            length += count
-            self.pairs += 1
-        return length
+                held = of[term] = array("I")
+            held.append(high | min(count, _MOST_TF))
+        self.pairs += len(counts)
+        return sum(counts.values())
 
     def of(self, term: str) -> tuple[NDArray[np.int64], NDArray[np.float64]] | None:
         """(documents, counts) of a term; None where no document has it."""

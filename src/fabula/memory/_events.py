@@ -15,6 +15,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields, replace
+from functools import lru_cache
+from sys import intern
 from typing import Any, get_args
 
 from fabula.errors import InputError
@@ -30,6 +32,9 @@ _LASTING = _COLUMNS | {"recorded", "status", "kind"}
 """What an edit cannot change."""
 _NAMES = tuple(f.name for f in fields(Record))
 _TUPLES = frozenset({"evidence", "audience", "presupposes", "entities"})
+_SHARED = frozenset({"kind", "owner", "source", "status", "realm", "subject", "attribute", "episode"})
+_CONVERTED = _TUPLES | _SHARED | {"scope"}
+_KEPT = tuple(name for name in _NAMES if name not in _COLUMNS)
 _BY = ("model", "person", "import")
 
 
@@ -206,8 +211,9 @@ def _next(state: Record | None, row: RecordRow) -> Record | None:
     """The record after an event; the same object where the event does not count."""
     if _refused(state, row):
         return state
-    after = _from(row) if row.event == "add" or state is None else _TO[row.event](state, row.data)
-    return replace(after, by=row.by, pos=row.pos)
+    if row.event == "add" or state is None:
+        return _from(row)
+    return replace(_TO[row.event](state, row.data), by=row.by, pos=row.pos)
 
 
 def _refused(state: Record | None, row: RecordRow) -> str:
@@ -225,8 +231,12 @@ def _refused(state: Record | None, row: RecordRow) -> str:
 
 
 def _from(row: RecordRow) -> Record:
-    data = {name: _value(name, value) for name, value in row.data.items() if name in _NAMES}
-    return Record(id=row.id, run=row.run, lane=row.lane, time=row.time, reach=row.reach, about=row.about, added=row.pos, **data)
+    given = row.data
+    data = {name: given[name] for name in _KEPT if name in given}
+    for name in _CONVERTED.intersection(data):
+        data[name] = _value(name, data[name])
+    run, lane, by = intern(row.run), intern(row.lane), intern(row.by)
+    return Record(id=row.id, run=run, lane=lane, time=row.time, reach=row.reach, about=row.about, by=by, pos=row.pos, added=row.pos, **data)
 
 
 def _changed(state: Record, changes: Mapping[str, Any]) -> Record:
@@ -253,9 +263,17 @@ def _plain(value: Any) -> Any:
 
 
 def _value(name: str, value: Any) -> Any:
-    if name == "scope" and isinstance(value, Mapping):
-        return Scope(**value)
-    return tuple(value) if name in _TUPLES else value
+    """A field's value from JSON. What many records share is kept once."""
+    if name == "scope":
+        return _scope(**value) if isinstance(value, Mapping) else value
+    if name in _TUPLES:
+        return tuple(value)
+    return intern(value) if name in _SHARED else value
+
+
+@lru_cache(maxsize=4_096)
+def _scope(level: Level, name: str, version: str) -> Scope:
+    return Scope(level, name, version)
 
 
 # -- history -------------------------------------------------------------------------------------------------------------------------
