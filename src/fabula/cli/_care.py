@@ -67,9 +67,11 @@ def doctor(
             for line in (one.repaired, one.action):
                 if line:
                     show(f"    → {line}")
+    if left and as_json:
+        raise typer.Exit(FindingsFound.exit_code)
     if left:
         raise FindingsFound(
-            f"{len(left)} finding{'s' if len(left) != 1 else ''} remain.",
+            f"{len(left)} finding{'s' if len(left) != 1 else ''} left.",
             "Follow the arrows above." if repair else "Follow the arrows above; `fabula doctor --repair` mends what can be mended.",
         )
     if not as_json:

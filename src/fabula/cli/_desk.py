@@ -39,6 +39,7 @@ class Desk:
 
     def __init__(self, novel: Novel, view: View) -> None:
         self.novel, self.view = novel, view
+        view.asks = True
         self.listed: list[str] = []
         """Ids of the memories that were listed last, by their number."""
         self.ended = False

@@ -117,6 +117,7 @@ def _run(task: Task, settings: Settings, opens: Open) -> None:
     signals.before_exit = view.paper.close
 
     async def whole() -> None:
+        view.paper.status("opening the library and the models")
         try:
             async with opened(settings, limits=task.spending.limits(), progress=view.fetching, note=say) as things:
                 novel = opens(things, _listener(view, task))
@@ -156,6 +157,8 @@ async def _drive(novel: Novel, view: View, task: Task) -> None:
     view.attach(novel, task.steps)
     if not task.as_json:
         say(f"Run {novel.id}", "dim")
+    if not task.interactive and task.steps is None and not (novel.run.piece("length") or novel.run.piece("outline_size")):
+        say("No length is set, so it goes on until you stop it (Ctrl-C), or a limit does.")
     began, before = time.monotonic(), len(novel.steps())
     try:
         if task.interactive:

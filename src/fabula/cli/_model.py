@@ -163,8 +163,8 @@ def check(models: Models, as_json: Json = False) -> None:
     report = run_async(ask)
     if as_json:
         print_json(report.as_dict())
-    else:
-        for line in report.lines():
-            show(line)
+        raise typer.Exit(0 if report.works else FindingsFound.exit_code)
+    for line in report.lines():
+        show(line)
     if not report.works:
         raise FindingsFound(f"The model {report.model} does not work as it should.", "Follow the arrows above, or choose another model.")

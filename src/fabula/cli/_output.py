@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 import time
 from collections.abc import Mapping, Sequence
@@ -12,6 +13,9 @@ from typing import IO, TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from rich.console import Console
 
+_MARK = re.compile(r"\s*(?:(?:\d+\.?|[-✓✗↳!→·])\s+)?")
+_WIDEST = 92
+"""Cells of a line of text; longer ones tire the eye."""
 _CONTROLS = dict.fromkeys((*range(32), 127, *range(128, 160), *range(8234, 8239), *range(8294, 8298)), "�")
 _CONTROLS |= {ord("\n"): "\n", ord("\t"): "    ", ord("\r"): ""}
 
@@ -57,12 +61,27 @@ def say(text: str = "", style: str = "") -> None:
 
 def _print(stream: IO[str], text: str, style: str) -> None:
     if stream.isatty():
-        text = printable(text)
+        text = "\n".join(line for whole in printable(text).split("\n") for line in _fitted(whole))
     if style and not is_plain(stream):
         console(stream).print(text, style=style, soft_wrap=True)
     else:
         stream.write(text + "\n")
     stream.flush()
+
+
+def _fitted(line: str) -> list[str]:
+    """A line as the terminal holds it, broken between words; what goes on is indented like its beginning."""
+    from shutil import get_terminal_size
+
+    width = get_terminal_size().columns
+    if len(line) * 2 < width:
+        return [line]
+    from fabula.cli._flow import wrap
+
+    mark = _MARK.match(line)
+    indent = mark.end() if mark is not None and mark.end() < width // 3 else 0
+    first, *rest = wrap(line[indent:], min(_WIDEST, width - 1) - indent) or [""]
+    return [line[:indent] + first, *(" " * indent + more for more in rest)]
 
 
 def print_json(value: Mapping[str, Any]) -> None:

@@ -163,7 +163,8 @@ def replay(run: RunArgument, where: Where, as_json: Json = False) -> None:
     if as_json:
         differences = [{"step": d.time, "what": d.what} for d in found]
         print_json({"run": row.id, "steps": count, "identical": not found, "differences": differences})
-    elif not found:
+        raise typer.Exit(FindingsFound.exit_code if found else 0)
+    if not found:
         show(f"{count} steps replayed offline, all identical.")
     else:
         for one in found:

@@ -94,7 +94,7 @@ class StoryOptions:
         Raises:
             InputError, NotFound: says which part is wrong.
         """
-        from fabula.cli._texts import cast_of, lines_of, opening_of, step_range, text_of, text_or_file
+        from fabula.cli._texts import cast_of, lines_of, only_file, opening_of, step_range, text_of, text_or_file
         from fabula.runs import own_prompts
         from fabula.write import Character, Premise
 
@@ -108,7 +108,7 @@ class StoryOptions:
             setting=text_or_file(self.setting, "--setting"),
             cast=tuple(Character(name, about) for name, about in cast_of(self.cast or [])),
             plan=text_or_file(self.plan, "--plan"),
-            opening=found.get("opening", "") or text_or_file(self.opening, "--opening"),
+            opening=found.get("opening", "") or only_file(self.opening, "--opening"),
             note=text_of(self.note, "--note"),
             style=text_of(self.style, "--style"),
             person=self.person or "",
@@ -116,7 +116,7 @@ class StoryOptions:
             step_length=step_range(self.step_length),
             small=self.small,
             prompt_tokens=self.prompt_tokens,
-            short_term=tuple(text_or_file(self.memory, "--memory").splitlines()),
+            short_term=tuple(only_file(self.memory, "--memory").splitlines()),
             **shape,  # type: ignore[arg-type]
         ).checked()
         from dataclasses import replace

@@ -6,9 +6,12 @@ import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fabula.errors import InputError, NotFound
+
+if TYPE_CHECKING:
+    from fabula.formats import Book
 
 
 def text_of(value: str | None, what: str) -> str:
@@ -33,15 +36,14 @@ def text_or_file(value: str | None, what: str) -> str:
     return text_of(value, what)
 
 
+def only_file(value: str | None, what: str) -> str:
+    """The text of a file, or of standard input for `-`. Raises NotFound, InputError."""
+    return text_of(value, what) if value in (None, "-") else file_text(str(value).removeprefix("@"), what)
+
+
 def file_text(path: str | Path, what: str) -> str:
     """The text of a file: Markdown, EPUB, DOCX or plain text. Raises NotFound, InputError."""
-    from fabula.formats import SUFFIXES, read_book
-
-    path = Path(path).expanduser()
-    if not path.is_file():
-        raise NotFound(f"There is no file {path} (for {what}).", "Check the name and the folder.")
-    book = read_book(path, None if path.suffix.lower() in SUFFIXES else "text")
-    return "\n\n".join(scene.text.strip() for chapter in book.chapters for scene in chapter.scenes if scene.text.strip())
+    return _whole(_book(Path(path).expanduser(), what))
 
 
 def lines_of(text: str, language: str) -> tuple[str, ...]:
@@ -76,24 +78,20 @@ def step_range(value: str | None) -> tuple[int, int] | None:
     return low, int(match[2] or low)
 
 
-def outline_of(text: str) -> tuple[dict[str, str], ...]:
-    """An outline: Markdown headings with what happens below each, or a line `Title: what happens` a chapter. Raises InputError."""
-    out: list[dict[str, str]] = []
-    headed = bool(re.search(r"^#+ ", text, re.MULTILINE))
-    for line in text.splitlines():
-        line = line.strip()
-        if not line:
-            continue
-        if headed and line.startswith("#"):
-            out.append({"title": line.lstrip("#").strip(), "plan": ""})
-        elif headed:
-            if not out:
-                raise InputError(f"The outline begins with {line[:40]!r}, before any heading.", "Begin each chapter with a line `# Title`.")
-            out[-1]["plan"] = f"{out[-1]['plan']} {line}".strip()
-        else:
-            entry = re.sub(r"^(?:[-*]|\d+[.)])\s+", "", line)
-            title, colon, plan = entry.replace("：", ":", 1).partition(":")
-            out.append({"title": title.strip() if colon else "", "plan": plan.strip() if colon else entry})
+def outline_of(value: str) -> tuple[dict[str, str], ...]:
+    """An outline from a file (`-`: standard input): a heading a chapter with what happens below it, or a line `Title: what happens`.
+
+    Raises:
+        NotFound, InputError: there is no such file, or it does not say what happens in a chapter.
+    """
+    if value == "-":
+        out = [_entry(line) for line in sys.stdin.read().splitlines() if line.strip()]
+    else:
+        book = _book(Path(value.removeprefix("@")).expanduser(), "--outline")
+        headed = [c for c in book.chapters if c.title or c.label]
+        out = [{"title": c.title or c.label, "plan": " ".join(" ".join(s.text.split()) for s in c.scenes).strip()} for c in headed]
+        if not headed:
+            out = [_entry(line) for c in book.chapters for s in c.scenes for line in s.text.splitlines() if line.strip()]
     bare = [chapter["title"] for chapter in out if not chapter["plan"]]
     if not out or bare:
         raise InputError(
@@ -103,17 +101,34 @@ def outline_of(text: str) -> tuple[dict[str, str], ...]:
     return tuple(out)
 
 
+def _entry(line: str) -> dict[str, str]:
+    entry = re.sub(r"^(?:[-*]|\d+[.)])\s+", "", line.strip())
+    title, colon, plan = entry.replace("：", ":", 1).partition(":")
+    return {"title": title.strip(), "plan": plan.strip()} if colon else {"title": "", "plan": entry}
+
+
+def _book(path: Path, what: str) -> Book:
+    from fabula.formats import SUFFIXES, read_book
+
+    if not path.is_file():
+        raise NotFound(f"There is no file {path} (for {what}).", "Check the name and the folder.")
+    return read_book(path, None if path.suffix.lower() in SUFFIXES else "text")
+
+
+def _whole(book: Book) -> str:
+    return "\n\n".join(s.text.strip() for c in book.chapters for s in c.scenes if s.text.strip())
+
+
 def opening_of(path: Path, most_tokens: int) -> dict[str, Any]:
     """A manuscript that is short enough to be the opening of a book, with its title and language.
 
     Raises:
         InputError: it is too long; reading comes with a later version.
     """
-    from fabula.formats import SUFFIXES, read_book
     from fabula.text import count_tokens
 
-    book = read_book(path, None if path.suffix.lower() in SUFFIXES else "text")
-    text = "\n\n".join(s.text.strip() for c in book.chapters for s in c.scenes if s.text.strip())
+    book = _book(path, "--continue")
+    text = _whole(book)
     tokens = count_tokens(text)
     if tokens > most_tokens:
         raise InputError(
@@ -121,4 +136,7 @@ def opening_of(path: Path, most_tokens: int) -> dict[str, Any]:
             "Reading comes with the next version. Until then give its last chapter with --opening, what went before with --memory.",
             tokens=tokens,
         )
-    return {"opening": text, "title": book.title, "language": "" if book.language == "und" else book.language.split("-")[0]}
+    title = book.title
+    if title == path.stem and len(book.chapters) == 1:  # the file names no title of its own
+        title = book.chapters[0].title
+    return {"opening": text, "title": title, "language": "" if book.language == "und" else book.language.split("-")[0]}

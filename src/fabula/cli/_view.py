@@ -20,6 +20,10 @@ _DOING = {
 }  # fmt: skip
 
 
+_PAUSE = 0.5
+"""Seconds between two states of the status line while text streams."""
+
+
 class View:
     """Listens to a run. Give it the novel once it is open.
 
@@ -32,6 +36,8 @@ class View:
         self.paper, self.plans = paper, plans
         self.novel: Novel | None = None
         self.steps_wanted: int | None = None
+        self.asks = False
+        """A person is asked after each passage, and shown the plans then."""
         self._draft = Draft("")
         self._block = ""
         self._said: set[str] = set()
@@ -39,7 +45,7 @@ class View:
         """Prose shown of the running step."""
         self._doing = ""
         self._fetched: tuple[str, str, int] | None = None
-        self._begun = time.monotonic()
+        self._begun = self._told = time.monotonic()
         self._length_then = 0
         self._steps_then = self._steps = 0
 
@@ -71,13 +77,15 @@ class View:
         if (event.purpose, event.part) != (self._draft.purpose, self._draft.part):
             self._draft = Draft(event.purpose, event.part)
         for name, text in self._draft.add(event.text):
-            if name == "plan" and not self.plans:
+            if (name == "plan" and not self.plans) or (name == "title" and not self.paper.takes_back):
                 continue
             self._start(name)
             self._said.add(name)
             if name == "passage":
                 self._shown += text
             self.paper.add(text)
+        if time.monotonic() - self._told > _PAUSE:
+            self._tell()
 
     def _on_answered(self, event: Any) -> None:
         if event.reason:
@@ -107,7 +115,7 @@ class View:
             self._remark(f"Memory was made anew from {', '.join(output['passages'])}.")
         self._stop()
         self._steps += 1
-        self._doing = ""
+        self._doing = self._shown = ""
         self.paper.step(self.status())
 
     # -- blocks --------------------------------------------------------------------------------------------------------------
@@ -151,7 +159,7 @@ class View:
             self._say("setting", piece("setting", default=""))
         self._say("cast", ", ".join(c["name"] for c in piece("cast", default=[])))
         plan = self.novel.plan
-        if plan and self.plans:
+        if plan and self.plans and not self.asks:
             self._say("plan", plan["text"])
 
     def _outline(self, output: dict[str, Any]) -> None:
@@ -173,6 +181,7 @@ class View:
     # -- status ----------------------------------------------------------------------------------------------------------------
 
     def _tell(self) -> None:
+        self._told = time.monotonic()
         self.paper.status(self.status())
 
     def status(self) -> str:
@@ -180,7 +189,7 @@ class View:
         if self.novel is None:
             return self._doing
         novel, parts = self.novel, [f"step {self._steps}"]
-        length, target = novel.length, novel.run.piece("length")
+        length, target = novel.length + self._coming(), novel.run.piece("length")
         parts.append(f"{number(length)}{f' of {number(target)}' if target else ''} {unit_name(novel.language)}")
         usage = novel.run.store.usage(novel.id)
         parts.append(f"{number(usage['prompt_tokens'] + usage['answer_tokens'])} tokens")
@@ -192,6 +201,12 @@ class View:
         if self._doing:
             parts.append(self._doing)
         return " · ".join(parts)
+
+    def _coming(self) -> int:
+        """Length of the passage that is being written."""
+        from fabula.text import length
+
+        return length(self._shown, self.novel.language) if self.novel is not None and self._shown else 0
 
     def _currency(self) -> str:
         model = self.novel.run.model if self.novel is not None else None

@@ -57,9 +57,9 @@ class BookOptions:
 
     def fields(self) -> dict[str, Any]:
         """As fields of `Premise`."""
-        from fabula.cli._texts import outline_of, text_of, text_or_file
+        from fabula.cli._texts import outline_of, text_of
 
-        outline = outline_of(text_or_file(self.outline, "--outline")) if self.outline else ()
+        outline = outline_of(self.outline) if self.outline else ()
         return {
             "length": self.words, "ending": text_of(self.ending, "--ending"), "outline": outline, "chapters": self.chapters,
             "chapter_length": self.chapter_length, "single_call": self.single_call, "reader": self.reader, "series": self.series,

@@ -1,0 +1,78 @@
+"""`fabula backup` and `fabula doctor`."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Fabula
+
+
+def test_backup_is_a_library(fabula: Fabula, story: str, home: Path) -> None:
+    assert fabula("backup", "copy.db", "--json").json["bytes"] > 10_000
+    assert fabula("runs", "list", "--library", "copy.db", "--json").json["runs"][0]["run"] == story
+    again = fabula("backup", "copy.db")
+    assert again.code == 2
+    assert "exists already" in again.err
+    assert fabula("backup", "other.db", "--library", "missing.db").code == 2
+    assert not Path("missing.db").exists()
+
+
+def test_doctor_finds_all_in_order(fabula: Fabula, story: str) -> None:
+    done = fabula("doctor")
+    assert done.code == 0, done.out + done.err
+    assert "1 runs, sound" in done.out
+    assert "in order" in done.out
+    assert "scripted" in done.out
+
+
+def test_doctor_without_a_library_makes_none(fabula: Fabula, home: Path) -> None:
+    assert fabula("doctor").code == 0
+    assert not (home / "novels.db").exists()
+
+
+def damage(home: Path) -> None:
+    """Sums that do not add up: what a disk that lies leaves behind."""
+    with sqlite3.connect(home / "novels.db") as database:
+        database.execute("UPDATE totals SET calls = 99")
+    database.close()
+
+
+def test_doctor_repairs_and_says_what_it_did(fabula: Fabula, story: str, home: Path) -> None:
+    damage(home)
+    found = fabula("doctor", "--json")
+    assert found.code == 4, found.out
+    assert found.json["left"] >= 1
+    assert "--repair" in fabula("doctor").out
+    mended = fabula("doctor", "--repair", "--json")
+    assert mended.code == 0, mended.out
+    assert [one["repaired"] for one in mended.json["findings"] if one["repaired"]]
+    assert fabula("doctor").code == 0
+    assert list(home.glob("novels.db.before-repair*")), "a copy was made first"
+
+
+def test_doctor_of_a_file_that_is_no_library(fabula: Fabula, home: Path) -> None:
+    Path("novels.db").write_text("this is a shopping list\n" * 20)
+    done = fabula("doctor")
+    assert done.code == 4
+    assert "not a library" in done.out
+    assert fabula("runs", "list").code == 1
+    assert Path("novels.db").read_text().startswith("this is a shopping list")
+
+
+def test_doctor_names_a_bad_setting(fabula: Fabula, home: Path) -> None:
+    Path("fabula.toml").write_text("modle = 'x'\n")
+    done = fabula("doctor", "--json")
+    assert done.code == 4
+    assert "modle" in next(one["what"] for one in done.json["findings"] if one["left"])
+
+
+@pytest.mark.parametrize("command", [["runs", "list"], ["write", "x", "--steps", "1"]])
+def test_a_bad_settings_file_stops_every_command(fabula: Fabula, home: Path, command: list[str]) -> None:
+    Path("fabula.toml").write_text("modle = 'x'\n")
+    done = fabula(*command)
+    assert done.code == 2
+    assert "fabula.toml" in done.err
+    assert "modle" in done.err
