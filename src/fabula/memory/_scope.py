@@ -158,6 +158,9 @@ class HotScope:
         pos = self._store.position()
         if pos == self.pos:
             return
+        if not self.pos:
+            self._reload(pos)
+            return
         withdrawn = self._withdrawn(pos)
         gone = {row.target for row in withdrawn if row.pos <= self._pins.get(row.run, FAR)}
         touched = {number for target in gone for number in self._events_at.pop(target)}
@@ -182,8 +185,6 @@ class HotScope:
 
     def _withdrawn(self, pos: int) -> list[WithdrawnRow]:
         """What was withdrawn since, of commits with events of this scope."""
-        if not self._events_at:
-            return []
         rows = self._store.rows(WithdrawnRow, pos=Between(self.pos + 1, pos))
         return [row for row in rows if row.target in self._events_at]
 
@@ -191,7 +192,10 @@ class HotScope:
         version = self.version
         self._clear()
         rows = self._store.records(self.line, lanes=self.lanes, entities=self.entities)
-        for ident, events in by_id(row for row in rows if row.pos <= pos).items():
+        groups = by_id(row for row in rows if row.pos <= pos)
+        del rows
+        for ident in list(groups):
+            events = groups.pop(ident)  # so that the rows of a large scope go as its documents come
             self._note_events(ident, events)
             self._take(ident, events)
         self.pos, self.version = pos, version
