@@ -202,12 +202,13 @@ def beat_prompt(t: Telling, place: Place, beat: str, before: str, memos: Sequenc
         place=place.kind if place.kind != "last" or ends else "landing",
         ending=t.ending(),
     )
-    return limited(prompt, min(t.passage_tokens, answer_tokens(size, t.language, t.facts.token_ratio)))
+    return limited(prompt, min(t.passage_tokens, answer_tokens(size + size // 2, t.language, t.facts.token_ratio)))
 
 
 async def beats(t: Telling, place: Place, plan: Plan, memos: Sequence[Memo]) -> str:
     """A passage for small models: one call for each sentence of the plan (research/local-model.md, 7)."""
-    steps = plan_beats(plan.text, t.language)
+    paragraph = step_length(t.language)[1] // 6  # what a small model writes, whatever it is asked for
+    steps = plan_beats(plan.text, t.language)[: max(2, round((place.low + place.high) / 2 / paragraph))]
     most = step_length(t.language)[1] // 5  # a small model that is asked for more goes round in circles
     low, high = min(most, max(1, place.low // len(steps))), min(most, max(2, place.high // len(steps)))
     earlier, parts = t.recent_texts(), list[str]()
