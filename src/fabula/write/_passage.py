@@ -17,7 +17,7 @@ from fabula.models import Message
 from fabula.runs import Check, Memo, Rendered, always
 from fabula.text import best_quote, find_quote, length, repeated_share, sentences, step_length
 from fabula.write._prose import both, check_language, check_prose, loops, passage_of
-from fabula.write._telling import Place, Telling, amount, answer_tokens, joined, limited, plan_beats, unit_name
+from fabula.write._telling import Place, Telling, amount, answer_tokens, joined, limited, plan_beats, plan_text, unit_name
 
 MOST_MEMORIES = 8
 MOST_SHORT_TERM = 20
@@ -335,7 +335,6 @@ async def _small_plans(t: Telling, place: Place, lines: Sequence[str], text: str
     """Three plans, each asked for by its topic: a small model asked for three at once tells one three times."""
     names = [c["name"] for c in t.cast()]
     spare = t.tail("spare-plans", names=names or ["…"]).messages[0].content.splitlines()
-    gap = "" if t.language in ("zh", "ja") else " "
     shown, last = t.fit_lines(lines, "short_term"), t.fit(text, "plan", keep="end")
     plans: list[str] = []
     for number in range(1, _TOPICS + 1):
@@ -355,7 +354,7 @@ async def _small_plans(t: Telling, place: Place, lines: Sequence[str], text: str
         check = both(check_language(t.language, "plan"), check_news([text, *shown, *plans]))
         fallback = always(_json({"plan": [spare[number - 1]]}))
         reply = await t.ctx.ask("books", prompt, part=f"plan-{number}", check=check, tries=2, fallback=fallback)
-        plans.append(gap.join(s.strip() for s in reply.value["plan"]))
+        plans.append(plan_text(reply.value["plan"], t.language))
     return tuple(plans)
 
 

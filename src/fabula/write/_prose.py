@@ -12,8 +12,8 @@ _FENCE = re.compile(r"\A```[\w-]*\n(.*?)\n?```\s*\Z", re.DOTALL)
 _LABEL_WORDS = (
     r"(?:the\s+)?(?:next\s+|new\s+|output\s+|revised\s+|rewritten\s+|first\s+|last\s+|opening\s+)?"
     r"(?:passage|paragraph|text|story|scene|content|answer|output)(?:\s+\d+)?"
-    r"|(?:下一|新的?|输出|修改后的?)?(?:段落|正文|故事|文本|内容|场景|回答)"
-    r"|(?:следующий\s+|новый\s+)?(?:отрывок|текст|абзац|рассказ|сцена|ответ)"
+    r"|(?:下一|新的?|输出|修改后的?)?(?:段落|正文|故事|文本|内容|场景|回答|片段|一节)"
+    r"|(?:следующий\s+|новый\s+)?(?:отрывок|фрагмент|текст|абзац|рассказ|сцена|ответ)"
 )
 _LABEL_LINE = re.compile(rf"\A[\s#>*_]*(?:{_LABEL_WORDS})[\s*_]*[:：][\s*_]*", re.IGNORECASE)
 _PREAMBLE = re.compile(

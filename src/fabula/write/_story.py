@@ -26,7 +26,7 @@ from fabula.write._passage import Plan, keep_books, passage_step, settle
 from fabula.write._premise import Premise
 from fabula.write._prose import check_language, check_prose, loops, passage_of
 from fabula.write._revise import rederive_step, rewrite_step
-from fabula.write._telling import LANE, PROMPTS, Place, Telling, amount
+from fabula.write._telling import LANE, PROMPTS, Place, Telling, amount, plan_text
 
 _BACKGROUND_CHUNK = 220
 """Tokens of a piece of a long background that is kept as a memory of its own."""
@@ -142,7 +142,7 @@ async def begin_step(t: Telling) -> dict[str, Any]:
 
 async def _begin_whole(t: Telling, given: Mapping[str, Any]) -> dict[str, Any]:
     p = t.premise
-    told = "\n".join(f"{name}: {value}" for name, value in given.items() if value)
+    told = "\n".join(filter(None, [given["title"], given["setting"], t.cast_lines(), t.notes_lines()]))
     prompt = t.tail(
         "start",
         premise=t.fit(p.premise or p.opening, "setting"),
@@ -178,9 +178,8 @@ async def _begin_small(t: Telling, given: Mapping[str, Any]) -> dict[str, Any]:
     )
     reply = await t.ctx.ask("beginning", prompt, part="cast", check=check_language(t.language, "plan"), tries=4)
     made = dict(reply.value)
-    gap = "" if t.language in ("zh", "ja") else " "
     about = [f"{c['name']}: {c['about']}" for c in made["cast"]]
-    return {**made, "setting": setting, "short_term": about, "plan": gap.join(made["plan"])}
+    return {**made, "setting": setting, "short_term": about, "plan": plan_text(made["plan"], t.language)}
 
 
 def _keep_background(t: Telling, setting: str) -> None:

@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from fabula.models import Message
 from fabula.runs import Context, Memo, Prompts, Rendered
-from fabula.text import lexical_terms, sentences, step_length, to_tokens, truncate_tokens, unit
+from fabula.text import ends_finished, lexical_terms, sentences, step_length, to_tokens, truncate_tokens, unit
 from fabula.write._premise import Premise
 
 PROMPTS = Path(__file__).parent / "prompts"
@@ -265,6 +265,15 @@ def amount(number: int, language: str) -> str:
 def unit_name(language: str) -> str:
     """The unit of length as the prompts of that language name it."""
     return {"zh": "字", "ru": "слов"}.get(language, unit(language))
+
+
+def plan_text(parts: Sequence[str], language: str) -> str:
+    """A plan of several sentences as one text; a full stop is added where a model left it out."""
+    wide = language in ("zh", "ja")
+    whole = [
+        p if ends_finished(p, language) else p.rstrip(" ,;:，；：、") + ("。" if wide else ".") for p in (p.strip() for p in parts) if p
+    ]
+    return ("" if wide else " ").join(whole)
 
 
 def plan_beats(plan: str, language: str) -> list[str]:
