@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from fabula.errors import InputError, NotFound, NotPossible
-from fabula.memory import Memory, Policy, Query, Ranking, Record, Sight, View, added, edited, register_policy, retracted
+from fabula.memory import Memory, Policy, Query, Ranking, Record, Sight, View, added, edited, register_policy, retracted, search
+from fabula.memory._fact import episodes
 from fabula.store import Reach, RecordRow, RunRow, WithdrawnRow
 from fabula.text import count_tokens
 from tests.memory.conftest import VIEW, Shelf
@@ -404,6 +405,51 @@ async def test_withdrawn_in_the_parent_is_gone_from_the_library(shelf: Shelf) ->
         tx.add(WithdrawnRow(pos, "run", "undone"))
     for view, left in ((own, ["l"]), (other, [])):
         assert await found(memory, "key", view) == await found(Memory(shelf.store), "key", view) == left
+
+
+async def test_withdrawn_library_record_is_gone_for_a_view_that_looks_back(shelf: Shelf) -> None:
+    memory = Memory(shelf.store)
+    shelf.add(rec("a", "the key", 1))
+    pos = shelf.add(rec("l", "the key", 5, reach="library", about="Mira"))
+    view = replace(VIEW, entities=("Mira",))
+    assert await found(memory, "key", view) == ["a", "l"]
+    with shelf.store.write("run", "withdraw") as tx:
+        tx.add(WithdrawnRow(pos, "run", "undone"))
+    assert await found(memory, "key", replace(view, time=3)) == ["a"]
+    assert await found(memory, "key", view) == ["a"]
+
+
+async def test_library_after_the_cut(shelf: Shelf) -> None:
+    """Of what was said of a character after a fork's cut, a person's word reaches the fork and a model's does not (DESIGN 4)."""
+    with shelf.store.write("fork", "fork") as tx:
+        tx.add(RunRow("fork", "novel", "", "s", "s", {}, parent="run", cut=5, pin=tx.pos - 1))
+    shelf.add(
+        rec("model", "the key", 7, reach="library", about="Mira"), rec("person", "the key", 7, reach="library", about="Mira", by="person"),
+        rec("before", "the key", 3, reach="library", about="Mira"),
+    )  # fmt: skip
+    child = View(tuple(shelf.store.line("fork")), entities=("Mira",))
+    assert await found(Memory(shelf.store), "key", child) == ["person"]
+    assert [r.id for r in search(shelf.store, "key", view=child)] == ["person"]
+    with shelf.store.write("late", "fork") as tx:
+        tx.add(RunRow("late", "novel", "", "s", "s", {}, parent="run", cut=5, pin=tx.pos - 1))
+    child = View(tuple(shelf.store.line("late")), entities=("Mira",))
+    assert await found(Memory(shelf.store), "key", child) == ["before", "person"]
+    assert {r.id for r in search(shelf.store, "key", view=child)} == {"before", "person"}
+
+
+async def test_name_that_nobody_sees_is_nobodys(shelf: Shelf) -> None:
+    """ "Captain" names Captain Orlov as long as he is the only captain in sight."""
+    shelf.add(rec("orlov", "by the fire", 1, owner="Captain Orlov"), rec("reed", "by the fire", 4, owner="Captain Reed"))
+    memory = Memory(shelf.store)
+    for time, named in ((9, []), (4, ["orlov"])):
+        recalled = await memory.recall(replace(VIEW, time=time), Query("Is the captain by the fire?"))
+        assert [f.record.id for f in recalled.found if "named" in f.parts] == named
+
+
+def test_episode_counts_by_its_three_best() -> None:
+    h, group = np.array([0.5, 0.1, 0.4, 0.3, 0.6, 0.2, 0.0]), np.array([0, 0, 0, 0, 1, 1, 2])
+    means = np.array([0.4, 0.4, 0.4, 0.4, 0.4, 0.4, 0.0])
+    assert episodes(h, group) == pytest.approx(means / 0.4)
 
 
 async def test_erased_is_not_recalled(shelf: Shelf) -> None:
