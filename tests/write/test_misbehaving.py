@@ -114,6 +114,13 @@ def test_a_refusal_is_told_from_an_apology_in_the_story(text: str, refused: bool
     assert is_refusal(text) is refused
 
 
+def test_a_list_of_notes_is_no_prose_and_a_dash_may_open_speech() -> None:
+    notes = "Mira went down to the shore.\n- Tomas was banished.\n- Mira did not know."
+    assert check_prose("en", [], 1)(notes, "stop") == "labels"
+    speech = "Мира вышла на берег.\n- Ты видел его? - спросила она.\n- Нет, - сказал Игнат. - Никого тут не было всю ночь."
+    assert check_prose("ru", [], 1)(speech, "stop") is None
+
+
 def test_a_draft_that_ends_in_mid_sentence_is_never_final() -> None:
     whole = "Mira climbed the stairs and counted them. At the top the lamp was cold. She"
     assert passage_of(whole, "en") == "Mira climbed the stairs and counted them. At the top the lamp was cold."

@@ -37,6 +37,9 @@ _REFUSAL_BODY = re.compile(
     re.IGNORECASE,
 )
 
+_LIST = re.compile(r"^[ \t]*(?:[-*•]|\d+[.)])[ \t]+\S", re.MULTILINE)
+_NO_DASHES = frozenset({"en", "zh", "ja", "de"})
+"""Languages in which a line that begins with a dash is an item of a list, never somebody who speaks."""
 _REFRAIN = {"words": 25, "characters": 45}
 """A verbatim run shorter than this may be a refrain, if the rest of the passage is new."""
 _MOST_REPEATED = 0.25
@@ -86,6 +89,8 @@ def check_prose(language: str, earlier: Sequence[str], minimum: int, *, whole: b
             return "cut off"
         if not part:
             return "cut off" if text else "empty"
+        if language in _NO_DASHES and len(_LIST.findall(part)) > 1:
+            return "labels"
         loop = find_loop(part)
         if loop is not None:
             return "repeats: itself"
