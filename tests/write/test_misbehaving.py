@@ -16,7 +16,7 @@ from fabula.runs import replay
 from fabula.store import CallRow, Store, open_store
 from fabula.text import ends_finished
 from fabula.write import Novel, Premise, Story
-from fabula.write._prose import check_prose, clean, is_refusal, passage_of
+from fabula.write._prose import check_prose, clean, fresh_part, is_refusal, passage_of
 
 LABEL_INSIDE = "Mira read the sign.\nPlan: they wait for the tide.\nShe laughed."
 PREMISE = "A lighthouse keeper vanishes on a stormy night, and Inspector Vale finds his broken watch."
@@ -112,6 +112,16 @@ def test_labels_and_remarks_go_and_the_story_stays(raw: str, kept: str) -> None:
 )
 def test_a_refusal_is_told_from_an_apology_in_the_story(text: str, refused: bool) -> None:
     assert is_refusal(text) is refused
+
+
+def test_of_a_small_models_answer_what_is_new_is_kept() -> None:
+    told = "Mira climbed the stairs of the lighthouse. The lamp was cold and the bed was empty."
+    raw = "Mira climbed the stairs of the lighthouse. She found a letter under the lamp. She found a letter under the lamp. It was"
+    assert fresh_part(raw, "en", [told]) == "She found a letter under the lamp."
+    check = check_prose("en", [told], 5, fresh=True)
+    assert check(raw, "length") is None
+    assert check(told, "stop") == "repeats: all of it"
+    assert fresh_part("“走吧。”林岚说。林岚走上灯塔的楼梯。", "zh", ["林岚走上灯塔的楼梯。"]) == "“走吧。”林岚说。"
 
 
 def test_a_list_of_notes_is_no_prose_and_a_dash_may_open_speech() -> None:

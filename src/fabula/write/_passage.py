@@ -16,7 +16,7 @@ from fabula.memory import Record
 from fabula.models import Message
 from fabula.runs import Check, Memo, Rendered, always
 from fabula.text import best_quote, find_quote, length, repeated_share, sentences, step_length
-from fabula.write._prose import both, check_language, check_prose, loops, passage_of
+from fabula.write._prose import both, check_language, check_prose, fresh_part, loops, passage_of
 from fabula.write._telling import Place, Telling, amount, answer_tokens, joined, limited, plan_beats, plan_text, unit_name
 
 MOST_MEMORIES = 8
@@ -215,13 +215,14 @@ async def beats(t: Telling, place: Place, plan: Plan, memos: Sequence[Memo]) -> 
     for number, beat in enumerate(steps, 1):
         ends = number == len(steps)
         prompt = beat_prompt(t, place, beat, parts[-1] if parts else t.last_text(), memos, (low + high) // 2, ends=ends)
-        check = check_prose(t.language, [*earlier, *parts], max(1, low // 4))
+        before = [*earlier, *parts]
+        check = check_prose(t.language, before, max(1, low // 3), fresh=True)
         last_chance = ends and not parts
         reply = await t.ctx.stream(
             "passage", prompt, part=f"beat-{number}", check=check, tries=4, watch=loops, fallback=None if last_chance else always("-")
         )
         if not reply.fell_back:
-            parts.append(passage_of(reply.text, t.language))
+            parts.append(fresh_part(reply.text, t.language, before))
     return "\n\n".join(parts)
 
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 from fabula.runs import Check
-from fabula.text import ends_finished, find_loop, find_requoted, is_language, length, repeated_share, trim_to_sentence, unit
+from fabula.text import ends_finished, find_loop, find_requoted, is_language, length, repeated_share, sentences, trim_to_sentence, unit
 
 _FENCE = re.compile(r"\A```[\w-]*\n(.*?)\n?```\s*\Z", re.DOTALL)
 _LABEL_WORDS = (
@@ -37,6 +37,8 @@ _REFUSAL_BODY = re.compile(
     re.IGNORECASE,
 )
 
+_SHORT_SENTENCE = {"words": 4, "characters": 7}
+"""A shorter sentence may come again and again ("Yes," she said)."""
 _LIST = re.compile(r"^[ \t]*(?:[-*•]|\d+[.)])[ \t]+\S", re.MULTILINE)
 _NO_DASHES = frozenset({"en", "zh", "ja", "de"})
 """Languages in which a line that begins with a dash is an item of a list, never somebody who speaks."""
@@ -64,12 +66,31 @@ def passage_of(raw: str, language: str) -> str:
     return text if ends_finished(text, language) else trim_to_sentence(text, language)
 
 
+def fresh_part(raw: str, language: str, earlier: Sequence[str]) -> str:
+    """The finished part of an answer without the sentences that stand word for word in earlier text, or twice in itself.
+
+    A small model tells again what it was shown. What is new beside that is worth keeping; like cleaning, this only removes.
+    """
+    told = {_plain(s) for text in earlier for s in sentences(text, language)}
+    kept: list[str] = []
+    for sentence in sentences(passage_of(raw, language), language):
+        form = _plain(sentence)
+        if length(sentence, language) < _SHORT_SENTENCE[unit(language)] or form not in told:
+            kept.append(sentence)
+            told.add(form)
+    return "".join(kept).strip()
+
+
+def _plain(sentence: str) -> str:
+    return "".join(c for c in sentence.casefold() if c.isalnum())
+
+
 def is_refusal(text: str) -> bool:
     """The model declines instead of writing; "I'm sorry," said by someone in the story, is none."""
     return bool(_REFUSAL_START.match(text)) and bool(_REFUSAL_BODY.search(text[:600])) and len(text) < 1_500
 
 
-def check_prose(language: str, earlier: Sequence[str], minimum: int, *, whole: bool = False) -> Check:
+def check_prose(language: str, earlier: Sequence[str], minimum: int, *, whole: bool = False, fresh: bool = False) -> Check:
     """A check for passages.
 
     Args:
@@ -77,6 +98,7 @@ def check_prose(language: str, earlier: Sequence[str], minimum: int, *, whole: b
         earlier: texts of the story that the passage may not quote again at length.
         minimum: least length in the language's unit.
         whole: the answer must be finished as it stands (else its finished part counts).
+        fresh: only what `fresh_part` leaves counts.
     """
 
     def check(raw: str, finish: str) -> str | None:
@@ -87,8 +109,10 @@ def check_prose(language: str, earlier: Sequence[str], minimum: int, *, whole: b
         cut = part != text or finish == "length"
         if whole and cut:
             return "cut off"
+        if fresh:
+            part = fresh_part(raw, language, earlier)
         if not part:
-            return "cut off" if text else "empty"
+            return ("repeats: all of it" if fresh and cut is False else "cut off") if text else "empty"
         if language in _NO_DASHES and len(_LIST.findall(part)) > 1:
             return "labels"
         loop = find_loop(part)
