@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Literal
 
@@ -276,7 +277,9 @@ def plan_text(parts: Sequence[str], language: str) -> str:
     return ("" if wide else " ").join(whole)
 
 
-def plan_beats(plan: str, language: str) -> list[str]:
-    """The sentences of a plan, at most five."""
-    parts = [s.strip() for s in sentences(plan, language) if s.strip()]
-    return parts[:5] or [plan]
+def plan_beats(plan: str, language: str, most: int) -> list[str]:
+    """The sentences of a plan, neighbours taken together so that there are at most so many."""
+    parts = [s.strip() for s in sentences(plan, language) if s.strip()] or [plan]
+    count, gap = min(len(parts), most), "" if language in ("zh", "ja") else " "
+    ends = [round(len(parts) * n / count) for n in range(count + 1)]
+    return [gap.join(parts[a:b]) for a, b in pairwise(ends)]
