@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import sys
 from itertools import pairwise
 
 import pytest
@@ -12,7 +14,7 @@ from rich.cells import cell_len
 from fabula.cli._desk_acts import select
 from fabula.cli._draft import Draft
 from fabula.cli._flow import Flow, wrap
-from fabula.cli._output import printable
+from fabula.cli._output import is_plain, printable, show
 from fabula.errors import InputError
 
 TEXT = st.text(alphabet="ab Зя, 灯塔。“”\n", max_size=200)
@@ -62,6 +64,28 @@ def test_single_call_shows_its_passage() -> None:
 def test_a_model_cannot_steer_the_terminal() -> None:
     assert "\x1b" not in printable("\x1b[2J\x1b]0;title\x07 text\u202e")
     assert printable("Два слова\n灯塔") == "Два слова\n灯塔"
+
+
+class _Screen(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize(("name", "value", "plain"), [("NO_COLOR", "1", True), ("TERM", "dumb", True), ("TERM", "xterm", False)])
+def test_plain_where_it_is_wished(monkeypatch: pytest.MonkeyPatch, name: str, value: str, plain: bool) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.setenv(name, value)
+    assert is_plain(_Screen()) is plain
+    assert is_plain(io.StringIO())
+
+
+def test_a_command_is_not_broken_over_two_lines(monkeypatch: pytest.MonkeyPatch) -> None:
+    screen = _Screen()
+    monkeypatch.setenv("COLUMNS", "40")
+    monkeypatch.setattr(sys, "stdout", screen)
+    show("  Nothing is lost at all. Go on with `fabula runs resume 0123456789ab`.")
+    assert screen.getvalue() == "  Nothing is lost at all. Go on with\n  `fabula runs resume 0123456789ab`.\n"
 
 
 @pytest.mark.parametrize(

@@ -21,6 +21,8 @@ from typing import Any, get_type_hints
 import typer
 from typer.core import TyperCommand
 
+from fabula.cli._interrupt import OutputClosed
+
 
 class Sectioned(TyperCommand):
     """A command whose help shows its options under the headings of their panels."""
@@ -69,7 +71,10 @@ def grouped(command: Callable[..., None]) -> Callable[..., None]:
     @functools.wraps(command)
     def run(**given: Any) -> None:
         values = {name: group(**{one.name: given.pop(one.name) for one in fields(group)}) for name, group in groups.items()}
-        command(**given, **values)
+        try:
+            command(**given, **values)
+        except BrokenPipeError:  # Typer would end the process here, without a word
+            raise OutputClosed from None
 
     del run.__wrapped__
     run.__signature__ = inspect.Signature(flat)  # type: ignore[attr-defined]

@@ -27,6 +27,10 @@ class Interrupted(Exception):
     """The person (or the system) wants the command to end. Everything is safe."""
 
 
+class OutputClosed(Exception):
+    """Whoever read our output is gone."""
+
+
 class Signals:
     """What the handlers know of the running command."""
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from fabula.cli._going import going
-from fabula.cli._interrupt import STOPPED, Interrupted, catching
+from fabula.cli._interrupt import STOPPED, Interrupted, OutputClosed, catching
 from fabula.errors import FabulaError
 
 
@@ -38,7 +38,7 @@ def main(arguments: list[str] | None = None) -> int:
         return _failed(error.as_dict(), error.exit_code, as_json)
     except (Interrupted, KeyboardInterrupt):
         return _interrupted(as_json)
-    except BrokenPipeError:
+    except (OutputClosed, BrokenPipeError):
         return _broken_pipe()
     except Exception as error:  # noqa: BLE001 (the last stop before the person)
         return _usage(error, as_json) if hasattr(error, "format_message") else _unexpected(error, as_json)

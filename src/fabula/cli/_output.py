@@ -13,6 +13,9 @@ from typing import IO, TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from rich.console import Console
 
+_COMMAND = re.compile(r"`[^`]{1,60}`")
+_FIXED = "\u2007"
+"""A blank at which no line is broken: a command is to be copied whole."""
 _MARK = re.compile(r"\s*(?:(?:\d+\.?|[-✓✗↳!→·])\s+)?")
 _WIDEST = 92
 """Cells of a line of text; longer ones tire the eye."""
@@ -80,8 +83,9 @@ def _fitted(line: str) -> list[str]:
 
     mark = _MARK.match(line)
     indent = mark.end() if mark is not None and mark.end() < width // 3 else 0
-    first, *rest = wrap(line[indent:], min(_WIDEST, width - 1) - indent) or [""]
-    return [line[:indent] + first, *(" " * indent + more for more in rest)]
+    whole = _COMMAND.sub(lambda found: found[0].replace(" ", _FIXED), line[indent:])
+    first, *rest = wrap(whole, min(_WIDEST, width - 1) - indent) or [""]
+    return [(line[:indent] + first).replace(_FIXED, " "), *(" " * indent + more.replace(_FIXED, " ") for more in rest)]
 
 
 def print_json(value: Mapping[str, Any]) -> None:

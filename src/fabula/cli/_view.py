@@ -228,13 +228,18 @@ class View:
         if news.phase == "loading":
             self.paper.step(f"loading {news.name} into memory")
             return
-        share = f"{size(news.done)} of {size(news.total)} ({100 * news.done // news.total} %)" if news.total else size(news.done)
+        share = f"{_bar(news.done, news.total)} {size(news.done)} of {size(news.total)}" if news.total else size(news.done)
         said = f"{news.phase} {news.name}: {share} from {news.source}{f' · {news.note}' if news.note else ''}"
         self.paper.status(said)
         tenth = (news.name, news.phase, 10 * news.done // (news.total or 1))
         if tenth != self._fetched:
             self._fetched = tenth
             self.paper.step(said)
+
+
+def _bar(done: int, total: int) -> str:
+    full = min(20, 20 * done // total)
+    return "█" * full + "░" * (20 - full)
 
 
 def _about(seconds: float) -> str:

@@ -12,6 +12,7 @@ import typer
 from fabula.cli._group import command
 from fabula.cli._options import Json, Models, Result, Spending, Yes
 from fabula.cli._story_options import SHAPE, START, STORY, StoryOptions
+from fabula.errors import InputError
 
 if TYPE_CHECKING:
     from fabula.write import Premise
@@ -125,6 +126,8 @@ def write(
 
 def is_interactive(auto: bool | None, as_json: bool, yes: bool, premise: str | None) -> bool:
     """Whether a person decides: as told, else where there is a terminal to talk at."""
+    if auto is False and as_json:
+        raise InputError("With --json nobody can be asked.", "Leave out --interactive or --json.")
     if auto is not None:
         return not auto
     return not as_json and not yes and premise != "-" and sys.stdin.isatty() and sys.stdout.isatty()
