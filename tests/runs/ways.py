@@ -167,7 +167,7 @@ class Town(Recurrence):
     async def act(self, ctx: Context) -> Any:
         me, here = ctx.lanes[0], ctx.piece("at")
         others = [o for o in ctx.run.lanes if o != me]
-        seen = [o for o in others if ctx.closed(o) and abs(ctx.piece("at", lane=o) - here) <= self.sight]
+        seen = [o for o in others if ctx.closed(o) and abs(ctx.piece("at", lane=o, rests=False) - here) <= self.sight]
         if ctx.piece("wants") and not ctx.piece("waited"):
             ctx.put("waited", True)
             return "waits"

@@ -74,14 +74,16 @@ class Context:
     def piece(self, name: str, default: Any = None, *, lane: str | None = None, rests: bool = True) -> Any:
         """A named piece as of this step's time. Another lane's may be read only if that version is final.
 
-        `rests`: the step's outputs rest on it (for `stale`); False for what is only replaced.
+        `rests`: the step's outputs rest on it (for `stale`); False for what is only replaced, and for a look at lanes
+        that may be out of sight: who happens to be ahead then is no content.
         """
         lane = self.lanes[0] if lane is None else lane
         value, version, pos = self.run.version(lane, name, self.time)
         if lane and lane not in self.lanes:
             if not self.closed(lane):
                 raise NotPossible(f"Step {self.key}@{self.time} reads lane {lane}, which is at {self.run.next[lane]}.")
-            self._seen.add((lane, name, version))
+            if rests:
+                self._seen.add((lane, name, version))
         if rests and pos:
             self._pieces_read[f"{lane}/{name}"] = pos
         return default if version < 0 else value
