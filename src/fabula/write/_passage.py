@@ -207,7 +207,7 @@ def beat_prompt(t: Telling, place: Place, beat: str, before: str, memos: Sequenc
 
 async def beats(t: Telling, place: Place, plan: Plan, memos: Sequence[Memo]) -> str:
     """A passage for small models: one call for each sentence of the plan (research/local-model.md, 7)."""
-    paragraph = step_length(t.language)[1] * 2 // 9  # about what a small model writes, whatever it is asked for
+    paragraph = step_length(t.language)[1] // 6  # about what a small model writes, whatever it is asked for
     steps = plan_beats(plan.text, t.language, max(2, round((place.low + place.high) / 2 / paragraph)))
     most = step_length(t.language)[1] // 5  # a small model that is asked for more goes round in circles
     low, high = min(most, max(1, place.low // len(steps))), min(most, max(2, place.high // len(steps)))
