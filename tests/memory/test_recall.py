@@ -11,7 +11,7 @@ import pytest
 
 from fabula.errors import InputError, NotFound, NotPossible
 from fabula.memory import Memory, Policy, Query, Ranking, Record, Sight, View, added, edited, register_policy, retracted, search
-from fabula.memory._fact import episodes
+from fabula.memory import _fact as fact
 from fabula.store import Reach, RecordRow, RunRow, WithdrawnRow
 from fabula.text import count_tokens
 from tests.memory.conftest import VIEW, Shelf
@@ -108,6 +108,25 @@ async def test_named_owner_outranks(shelf: Shelf) -> None:
         assert recalled.found[0].parts["named"] == pytest.approx(0.1)
         assert "named" not in recalled.found[1].parts
     assert await found(memory, "by the fire", named=("Anton",)) == ["a", "m"]
+
+
+@pytest.mark.parametrize("dense", [False, True])
+async def test_large_scope_goes_by_the_best_of_each_side(shelf: Shelf, dense: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Above `LARGE` records the minimum of min-max is the score at `TOP`; what ties there is not lost, and the best stay the best."""
+    memory = Memory(shelf.store, HashEmbedder() if dense else None)
+    await shelf.keep(memory, *(rec(f"{i:03}", f"the key of door {i}", i) for i in range(200)))
+    whole = [await found(memory, text) for text in ("key of door 77", "door 150")]
+    monkeypatch.setattr(fact, "LARGE", 100)
+    monkeypatch.setattr(fact, "TOP", 20)
+    assert [(await found(memory, text))[0] for text in ("key of door 77", "door 150")] == [first for first, *_ in whole] == ["077", "150"]
+    recalled = await memory.recall(VIEW, Query("door 150"))
+    assert recalled.found[0].parts["lexical"] > 2 * recalled.found[1].parts["lexical"]
+    tied = await memory.recall(VIEW, Query("key"))
+    assert len(tied.found) == 10
+    assert all(f.parts["lexical"] > 0 for f in tied.found)
+    x = np.arange(200, dtype=np.float64)
+    assert fact.minmax(x)[[0, 180, 199]] == pytest.approx([0, 0, 1])
+    assert fact.minmax(np.minimum(x, 150))[[0, 75, 199]] == pytest.approx([0, 0.5, 1])
 
 
 async def test_derived_fact_lifts_its_source(shelf: Shelf) -> None:
@@ -449,7 +468,7 @@ async def test_name_that_nobody_sees_is_nobodys(shelf: Shelf) -> None:
 def test_episode_counts_by_its_three_best() -> None:
     h, group = np.array([0.5, 0.1, 0.4, 0.3, 0.6, 0.2, 0.0]), np.array([0, 0, 0, 0, 1, 1, 2])
     means = np.array([0.4, 0.4, 0.4, 0.4, 0.4, 0.4, 0.0])
-    assert episodes(h, group) == pytest.approx(means / 0.4)
+    assert fact.episodes(h, group) == pytest.approx(means / 0.4)
 
 
 async def test_erased_is_not_recalled(shelf: Shelf) -> None:
