@@ -149,6 +149,7 @@ def test_play(fabula: Fabula, asked: list[Request], premise: str, act: str) -> N
     assert done.code == 0, done.err
     assert act in passage_prompts(asked)[-1]
     assert done.out.count("What do you do? ") == 7
+    assert done.out.split("What do you do? ")[0].count("A number, or your own words") == 1
     run = fabula("runs", "list", "--json").json["runs"][0]
     assert (run["kind"], run["steps"]) == ("play", 4)
     second = {"en": "second", "zh": "第二人称", "ru": "втор"}[run["language"]]

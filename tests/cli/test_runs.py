@@ -122,6 +122,16 @@ def test_replay_that_differs_ends_with_4(fabula: Fabula, story: str, monkeypatch
     assert "fabula doctor" in done.err
 
 
+def test_a_finished_book_goes_on_to_another_length(fabula: Fabula) -> None:
+    run = fabula("write", "A keeper.", "--words", "150", "--json").json["run"]
+    before = fabula("runs", "show", run, "--text").out.strip()
+    done = fabula("runs", "resume", run, "--words", "260", "--json")
+    assert done.code == 0, done.err
+    assert done.json["finished"]
+    assert done.json["length"] > 200
+    assert fabula("runs", "show", run, "--text").out.startswith(before)
+
+
 def test_resume_of_a_finished_book_asks_nothing(fabula: Fabula, home: Path) -> None:
     run = fabula("write", "A keeper.", "--words", "150", "--json").json["run"]
     with_calls = fabula("runs", "show", run, "--json").json["usage"]["calls"]

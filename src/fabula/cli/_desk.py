@@ -110,12 +110,16 @@ class Desk:
     async def write_on(self, passages: int = 1) -> None:
         """So many passages, and whatever steps come before them; then the plans."""
         for _ in range(passages):
-            while (kind := await self.one_step()) not in ("passage", ""):
-                pass
-            if not kind:
+            if not await self.one_passage():
                 show("The book is finished.", "bold")
                 break
         self.plans()
+
+    async def one_passage(self) -> bool:
+        """The next passage, and whatever steps come before it; False where the book is finished."""
+        while (kind := await self.one_step()) not in ("passage", ""):
+            pass
+        return bool(kind)
 
     async def pick(self, number: int) -> None:
         """Write on by a plan."""

@@ -62,8 +62,8 @@ def start(premise: Premise, task: Task, *, seed: str | None = None, anyway: bool
     _run(task, task.models.settings(), opens)
 
 
-def go_on(run: str, task: Task) -> None:
-    """Open a book and go on with it."""
+def go_on(run: str, task: Task, *, words: int | None = None) -> None:
+    """Open a book and go on with it; `words`: to another length from here on."""
     from fabula.write import Novel
 
     settings, said = settings_for(run, task.models)
@@ -71,10 +71,13 @@ def go_on(run: str, task: Task) -> None:
         say(said)
 
     def opens(opened: Opened, listen: Any) -> Novel:
-        return Novel.open(
+        novel = Novel.open(
             opened.store, run, model=opened.model, small_model=opened.small_model, memory=opened.memory, listen=listen,
             limits=task.spending.limits(),
         )  # fmt: skip
+        if words is not None:
+            novel.change(length=words, ended=False)
+        return novel
 
     _run(task, settings, opens)
 

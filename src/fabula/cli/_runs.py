@@ -48,6 +48,9 @@ def resume(
     spending: Spending,
     result: Result,
     steps: Annotated[int | None, typer.Option(min=1, metavar="N", help="Stop after so many steps.", show_default=False)] = None,
+    words: Annotated[
+        int | None, typer.Option(min=1, metavar="N", help="Steer to another length; a finished book goes on.", show_default=False)
+    ] = None,
     auto: Annotated[
         bool | None, typer.Option("--auto/--interactive", help="Who decides; else as there is a terminal.", show_default=False)
     ] = None,
@@ -57,7 +60,7 @@ def resume(
     from fabula.cli._going_on import Task, go_on
     from fabula.cli._write import is_interactive
 
-    go_on(run, Task(models, spending, result, steps, as_json, is_interactive(auto, as_json, False, None)))
+    go_on(run, Task(models, spending, result, steps, as_json, is_interactive(auto, as_json, False, None)), words=words)
 
 
 @command(app)

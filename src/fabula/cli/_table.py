@@ -22,7 +22,7 @@ class Table(Desk):
         """The story's beginning and its first scene, without a question."""
         await super().begin()
         if not self.novel.passages():
-            await self.guarded(self.write_on())
+            await self.guarded(self.one_passage())
         else:
             show(self.novel.passages()[-1].text)
             show()
