@@ -465,6 +465,13 @@ async def test_name_that_nobody_sees_is_nobodys(shelf: Shelf) -> None:
         assert [f.record.id for f in recalled.found if "named" in f.parts] == named
 
 
+async def test_part_of_a_chinese_name_names_nobody(shelf: Shelf) -> None:
+    shelf.add(rec("olga", "坐在火边。", owner="奥尔加"), rec("orlov", "坐在火边。", owner="奥尔洛夫"))
+    for text, named in (("奥尔加坐在火边吗？", "olga"), ("奥尔洛夫坐在火边吗？", "orlov")):
+        recalled = await Memory(shelf.store).recall(VIEW, Query(text))
+        assert [f.record.id for f in recalled.found if "named" in f.parts] == [named]
+
+
 def test_episode_counts_by_its_three_best() -> None:
     h, group = np.array([0.5, 0.1, 0.4, 0.3, 0.6, 0.2, 0.0]), np.array([0, 0, 0, 0, 1, 1, 2])
     means = np.array([0.4, 0.4, 0.4, 0.4, 0.4, 0.4, 0.0])
