@@ -34,9 +34,18 @@ def open_library(settings: Settings) -> Store:
 
 
 def model_choice(settings: Settings) -> ModelChoice:
-    """What the settings choose, as `fabula.models` takes it."""
+    """What the settings choose, as `fabula.models` takes it.
+
+    Raises:
+        InputError: an address is set, and nothing says which model to ask there.
+    """
     from fabula.models import ModelChoice
 
+    if settings.base_url and "model" not in settings.sources:
+        raise InputError(
+            f"The address {settings.base_url} is set ({settings.sources.get('base_url', 'base_url')}), and no model is named.",
+            "Say which model to ask there: --model NAME or FABULA_MODEL.",
+        )
     profile: dict[str, Any] = dict(settings.profile)
     if settings.concurrency is not None:
         profile["concurrency"] = settings.concurrency

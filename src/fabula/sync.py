@@ -11,6 +11,7 @@ import atexit
 import functools
 import inspect
 import threading
+import warnings
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import AsyncExitStack
@@ -252,7 +253,7 @@ class Library:
         if self._opened is None:
             if self._store is not None:
                 self._store.close()
-            self._opened = await self._stack.enter_async_context(opened(self.settings, limits=self._limits))
+            self._opened = await self._stack.enter_async_context(opened(self.settings, limits=self._limits, note=_warn))
             self._store = self._opened.store
         return self._opened
 
@@ -326,6 +327,11 @@ def premise_of(premise: str, options: Mapping[str, Any]) -> Premise:
         if name in given:
             given[name] = tuple(given[name].splitlines() if isinstance(given[name], str) else given[name])
     return replace(Premise(premise, cast=people), **given)
+
+
+def _warn(text: str) -> None:
+    """What is otherwise than chosen."""
+    warnings.warn(text, stacklevel=2)
 
 
 def _silent(event: Any) -> None:

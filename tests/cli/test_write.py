@@ -169,6 +169,7 @@ def test_misbehaving_answers_are_refused_and_said(fabula: Fabula) -> None:
         (["write", "x", "--model", "rules"], "language model"),
         (["write", "x", "--max-money", "1", "--base-url", "https://models.example.com/v1", "--model", "nobody-knows-it"], "price"),
         (["write", "--continue", "abcdef"], "abcdef"),
+        (["write", "x", "--max-calls", "0"], "--max-calls"),
         (["write", "x", "--nonsense"], "--nonsense"),
         (["runs", "show", "abcdef"], "abcdef"),
         (["runs", "trace"], "RUN"),
@@ -184,6 +185,13 @@ def test_bad_input_ends_with_2_and_a_next_action(fabula: Fabula, arguments: list
     as_json = fabula(*arguments, "--json")
     assert as_json.code == 2
     assert set(as_json.json["error"]) == {"code", "message", "next_action", "details"}
+
+
+def test_an_address_without_a_model_is_not_passed_over(fabula: Fabula, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("FABULA_MODEL")
+    done = fabula("write", "x", "--base-url", "http://127.0.0.1:9/v1", "--steps", "1")
+    assert done.code == 2
+    assert "no model is named" in done.err
 
 
 def test_unreachable_model_ends_with_1_and_resumes(fabula: Fabula, monkeypatch: pytest.MonkeyPatch) -> None:

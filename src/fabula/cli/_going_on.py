@@ -126,7 +126,7 @@ def _run(task: Task, settings: Settings, opens: Open) -> None:
                 novel = opens(things, _listener(view, task))
                 try:
                     with working_on(things.store, novel.id):
-                        await things.catch_up(novel.view())
+                        await things.catch_up(novel.view(), lambda done, of: view.paper.status(f"embedding memories: {done} of {of}"))
                         await _drive(novel, view, task)
                 finally:
                     novel.close()

@@ -217,8 +217,10 @@ def erase(ident: Ident, where: Where, run: InRun = None, yes: Yes = False, as_js
     if as_json:
         print_json({"id": record.id, "erased": dict(counts)})
         return
-    changed = ", ".join(f"{count} {name}" for name, count in counts.items() if count and name != "replays")
+    changed = ", ".join(f"{count} {name}" for name, count in counts.items() if count and name not in ("replays", "copies"))
     say(f"Erased: {changed or 'nothing was left of it'}. {counts.get('replays', 0)} steps can no longer be replayed.")
+    if counts.get("copies"):
+        say(f"{counts['copies']} copies that Fabula made beside the library still hold the words: delete them.", "yellow")
 
 
 def _replays(uses: dict[str, list[int]]) -> str:

@@ -20,6 +20,8 @@ _DOING = {
 }  # fmt: skip
 
 
+_BAR = 16
+"""Cells of a bar."""
 _PAUSE = 0.5
 """Seconds between two states of the status line while text streams."""
 
@@ -229,7 +231,7 @@ class View:
             self.paper.step(f"loading {news.name} into memory")
             return
         share = f"{_bar(news.done, news.total)} {size(news.done)} of {size(news.total)}" if news.total else size(news.done)
-        said = f"{news.phase} {news.name}: {share} from {news.source}{f' · {news.note}' if news.note else ''}"
+        said = f"{news.phase} {share} from {news.source}: {news.name}{f' · {news.note}' if news.note else ''}"
         self.paper.status(said)
         tenth = (news.name, news.phase, 10 * news.done // (news.total or 1))
         if tenth != self._fetched:
@@ -238,8 +240,8 @@ class View:
 
 
 def _bar(done: int, total: int) -> str:
-    full = min(20, 20 * done // total)
-    return "█" * full + "░" * (20 - full)
+    full = min(_BAR, _BAR * done // total)
+    return "█" * full + "░" * (_BAR - full)
 
 
 def _about(seconds: float) -> str:
