@@ -469,3 +469,91 @@ def test_characters_are_found_in_inflected_form(store: Store) -> None:
     go(novel, 1)
     found = [r for r in store.rows(RecordRow) if r.event == "add"]
     assert found
+
+
+# -- acts and going back -----------------------------------------------------------------------------------------------------------------
+
+
+def whole(novel: Novel) -> None:
+    """Length, passages and last passage are those of the manuscript."""
+    position = novel.run.piece("position")
+    passages = novel.passages()
+    assert position["length"] == sum(length(p.text, novel.language) for p in passages)
+    assert position["passages"] == len(passages)
+    assert position["last"] == (passages[-1].id if passages else "")
+
+
+def test_acts_on_the_manuscript_survive_regenerate_and_undo(store: Store) -> None:
+    novel = start(store)
+    go(novel, 5)
+    first = novel.passages()[0].id
+    mine = novel.insert_passage("A letter lay on the sill, unread.", after=first)
+    novel.remove_passage("p2")
+    novel.name_chapter(novel.chapters()[0].id, title="The Sill")
+    novel.edit_passage("p3", "Mira burnt the map, and nobody saw it.")
+    novel.set_note("No phones.")
+    novel.regenerate()
+    assert [p.id for p in novel.passages()] == [first, mine, "p3"]
+    whole(novel)
+    go(novel, 3)
+    ids = [p.id for p in novel.passages()]
+    assert ids[:3] == [first, mine, "p3"]
+    assert novel.chapters()[0].title == "The Sill"
+    assert novel.passage("p3").text == "Mira burnt the map, and nobody saw it."
+    whole(novel)
+    novel.undo()
+    whole(novel)
+    assert novel.passages()[1].id == mine
+    assert novel.run.piece("note") == "No phones."
+    assert "unread" in sent(next(r for r in asked(novel) if r.purpose == "rederive"))
+    assert asyncio.run(replay(store, Story(), novel.id))[1] == []
+
+
+def test_the_length_is_right_after_an_edit_and_regenerate(store: Store) -> None:
+    novel = start(store)
+    go(novel, 4)
+    novel.edit_passage("p1", "Short now.")
+    novel.regenerate()
+    go(novel, 3)
+    whole(novel)
+
+
+def test_a_fork_beyond_the_end_is_refused(store: Store) -> None:
+    novel = start(store)
+    go(novel, 3)
+    with pytest.raises(InputError, match="from 0 to 3"):
+        novel.fork(999)
+    child = Novel.open(store, novel.fork(3), model=scripted(), memory=Memory(store))
+    child.set_note("It rains.")
+    go(child, 1)
+    assert any("It rains." in sent(r) for r in asked(child))
+
+
+def test_a_corrected_fork_holds_the_correction(store: Store) -> None:
+    novel = start(store)
+    go(novel, 4)
+    novel.edit_passage("p1", "Mira had never owned a boat.")
+    plain = Novel.open(store, novel.fork(2))
+    assert plain.passage("p1").text != "Mira had never owned a boat."
+    fixed = Novel.open(store, novel.fork(2, corrected=True), model=scripted(), memory=Memory(store))
+    assert fixed.passage("p1").text == "Mira had never owned a boat."
+    go(fixed, 2)
+    assert "never owned a boat" in sent(next(r for r in asked(fixed) if r.purpose == "passage"))
+    whole(fixed)
+
+
+def test_what_waits_in_the_inbox_comes_before_what_is_done_now(store: Store) -> None:
+    from fabula.runs import leave_input
+
+    novel = start(store)
+    go(novel, 2)
+    novel.close()
+    leave_input(store, novel.id, "edit", {"lane": "book", "name": "note", "value": "OLD"})
+    leave_input(store, novel.id, "edit", {"nonsense": True})
+    again = Novel.open(store, novel.id, hold=True)
+    assert again.run.piece("note") == "OLD"
+    again.set_note("NEW")
+    again.close()
+    third = Novel.open(store, novel.id, model=scripted(), memory=Memory(store))
+    go(third, 1)
+    assert third.run.piece("note") == "NEW"

@@ -188,7 +188,7 @@ def stale(run: RunArgument, where: Where, as_json: Json = False) -> None:
         show(f"step {one['step']}{passage}: {one['why']}")
     if pieces:
         show(f"What comes next still rests on them by: {', '.join(sorted(pieces))}.")
-    show(f"Write them anew with `fabula runs fork {novel.id} --at {found[0]['step']}`.")
+    show(f"Write them anew with `fabula runs fork {novel.id} --at {found[0]['step']} --corrected`, then resume that branch.")
 
 
 def diff(

@@ -71,18 +71,23 @@ def fork(
         int | None, typer.Option("--at", min=0, metavar="STEP", help="Share the steps before this one; default: all.", show_default=False)
     ] = None,
     title: Annotated[str, typer.Option(help="Another title.", show_default=False)] = "",
+    corrected: Annotated[bool, typer.Option("--corrected", help="Your later edits of what is shared hold in the branch too.")] = False,
     as_json: Json = False,
 ) -> None:
     """Begin another branch that shares a run's beginning. Nothing is copied, the run itself stays as it is."""
     from fabula.cli._output import print_json, show
     from fabula.opening import open_library
     from fabula.runs import fork as fork_run
+    from fabula.write import Novel
 
     with closing(open_library(where.settings())) as store:
         row = store.run(run)
         steps = store.steps(store.line(row.id), newest_first=True, limit=1)
         cut = at if at is not None else steps[0].time + 1 if steps else 0
-        child = fork_run(store, row.id, cut, title=title)
+        if corrected:
+            child = Novel.open(store, row.id).fork(cut, title, corrected=True)
+        else:
+            child = fork_run(store, row.id, cut, title=title)
     if as_json:
         print_json({"run": child, "parent": row.id, "at": cut})
         return

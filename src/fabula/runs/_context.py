@@ -245,6 +245,7 @@ class Context:
 
     def revise(self, record: Record, **changes: Any) -> None:
         """Change a record at the commit (a step may not overrule a person; `memory.fold` sees to it)."""
+        self.records[f"{record.id}#edit"] = replace(record, **changes)  # its vector, too, is made before the commit
         self._event(
             record,
             "edit",

@@ -3,10 +3,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from fabula.store import FAR
+from fabula.store import FAR, StepRow
 
 if TYPE_CHECKING:
     from fabula.runs._context import Context
@@ -63,6 +63,10 @@ class Recurrence:
     def derived(self, name: str) -> bool:
         """Is this piece derived from the text (a memory, a plan), so that it is stale when what it was derived from has changed?"""
         return True
+
+    def rebase(self, edited: Pieces, gone: Sequence[StepRow]) -> dict[tuple[str, str], Any]:
+        """A person's later edits of pieces that withdrawn steps wrote: what of them holds without these steps. Left out = it goes too."""
+        return {}
 
     def take_input(self, run: Run, kind: str, payload: Any) -> None:
         """Turn what a second process left in the inbox into edits; called between steps. Raises InputError, NotPossible: it cannot be."""

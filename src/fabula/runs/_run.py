@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from fabula.errors import InputError, NotPossible
+from fabula.errors import FabulaError, InputError, NotPossible
 from fabula.memory import Memory
 from fabula.models import Model, Usage
 from fabula.runs._context import Context
@@ -78,8 +78,13 @@ def fork(store: Store, parent: str, cut: int, *, title: str = "", run: str | Non
         InputError: a cut before the beginning.
     """
     row = store.run(parent)
-    if cut < 0:
-        raise InputError(f"A fork's cut is a logical time of at least 0, not {cut}.")
+    line = store.line(row.id)
+    last = store.steps(line, newest_first=True, limit=1)
+    most = last[0].time + 1 if last else max(0, line[1].cut if len(line) > 1 else 0)
+    if not 0 <= cut <= most:
+        raise InputError(
+            f"Run {row.id} can be forked at a step from 0 to {most}, not at {cut}.", f"See its steps with `fabula runs show {row.id}`."
+        )
     run = run or os.urandom(6).hex()
     with store.write(run, "fork") as tx:
         pin = tx.pos - 1
@@ -157,12 +162,14 @@ class Run:
         for reach in reversed(self.line):
             self.lanes.update({row.lane: (row.born, row.ends) for row in store.rows(LaneRow, run=reach.run)})
         self.running: dict[asyncio.Task[StepRow], tuple[tuple[str, ...], int]] = {}
+        self._taking = 0
         self.engine_prompts = Prompts(_PROMPTS, str(self.row.premise.get("language", "en")))
         self._counts: dict[str, int] = {}
         self._ratios: dict[str, TokenRatio] = {}
         self.load()
         if self.holding:
             self._note_models()
+            self.take_inbox()  # before anything newer can be done
             if not recurrence.single:
                 self.take_in()
 
@@ -272,7 +279,10 @@ class Run:
                 tx.add(row)
             for event in records(version - 1) if records is not None else ():
                 tx.add(event)
+            if self._taking:
+                tx.add(TakenRow(self._taking, self.id))
             pos = tx.pos
+        self._taking = 0
         for row in rows:
             self._set(replace(row, pos=pos))
         return pos
@@ -309,7 +319,8 @@ class Run:
             step: the lanes of the step, as its key.
             time: its logical time.
             why: for the journal.
-            carry: a person's later edits of what the withdrawn steps did not write (a note, a plan) stay in force; others go.
+            carry: a person's later edits stay in force: of what the withdrawn steps did not write (a note, a plan) as they are, of what
+                they wrote as `Recurrence.rebase` makes of it.
             raise_samples: purpose → sample from which it counts when this step is made again.
 
         Raises:
@@ -332,16 +343,17 @@ class Run:
             (r.lane, r.name) for held in self._pieces.values() for r in held.rows if r.by == "step" and any(r.pos == s.pos for s in gone)
         }
         late = [r for held in self._pieces.values() for r in held.rows if r.run == self.id and r.by == "person" and r.version > first]
-        events = self.store.rows(RecordRow, run=self.id, by="person", time=Between(first, FAR))
+        events = [e for e in self.store.records(self.line) if e.run == self.id and e.by == "person" and e.time >= first]
+        latest = {(r.lane, r.name): r for r in sorted(late, key=lambda r: (r.version, r.pos))} if carry else {}
+        carried = {key: row.value for key, row in latest.items() if key not in wrote}
+        carried |= self.recurrence.rebase({key: row.value for key, row in latest.items() if key in wrote}, gone)
         targets = sorted({s.pos for s in gone} | ({r.pos for r in late} | {e.pos for e in events} if len(self.lanes) == 1 else set()))
         with self.store.write(self.id, "withdraw") as tx:
             for target in targets:
                 tx.add(WithdrawnRow(target, self.id, why))
             if carry and len(self.lanes) == 1:
-                for row in {
-                    (r.lane, r.name): r for r in sorted(late, key=lambda r: (r.version, r.pos)) if (r.lane, r.name) not in wrote
-                }.values():
-                    tx.add(replace(row, version=first, time=first - 1))
+                for (lane, name), value in sorted(carried.items()):
+                    tx.add(PieceRow(self.id, lane, name, first, first - 1, value, "person"))
                 for event in events:
                     tx.add(replace(event, time=first - 1))
             for purpose, base in (raise_samples or {}).items():
@@ -407,13 +419,17 @@ class Run:
         taken = {row.target for row in self.store.rows(TakenRow, run=self.id)}
         waiting = [row for row in self.store.rows(InboxRow, run=self.id) if row.pos not in taken]
         for row in waiting:
-            # the edit first: were the process killed between the two, the input would be taken in twice, which changes nothing
+            self._taking = row.pos  # the edit itself marks it as taken, in its own transaction
             try:
                 self.recurrence.take_input(self, row.kind, row.payload)
-            except (InputError, NotPossible) as error:
-                self.tell(Noted(f"What another process left for this run could not be done: {error.message}"))
-            with self.store.write(self.id, "taken") as tx:
-                tx.add(TakenRow(row.pos, self.id))
+            except (InputError, NotPossible, KeyError, TypeError, ValueError) as error:
+                why = error.message if isinstance(error, FabulaError) else f"it cannot be understood ({error!r})"
+                self.tell(Noted(f"What another process left for this run could not be done: {why}"))
+            finally:
+                left, self._taking = self._taking, 0
+            if left:
+                with self.store.write(self.id, "taken") as tx:
+                    tx.add(TakenRow(left, self.id))
         return len(waiting)
 
     def take_in(self) -> None:

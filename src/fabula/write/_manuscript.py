@@ -5,12 +5,13 @@ Pure functions on the pieces `chapters` and `chapter:ID`; `Novel` turns what the
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from fabula.errors import InputError, NotFound
 from fabula.runs import Run
+from fabula.text import length
 from fabula.write._telling import LANE
 
 Changes = dict[tuple[str, str], Any]
@@ -74,6 +75,12 @@ def chapters(run: Run, language: str, version: int | None = None) -> list[Chapte
     return out
 
 
+def passage_ids(run: Run) -> list[str]:
+    """Ids of the passages that stand in the book, in order."""
+    held = [run.piece(f"chapter:{c}") for c in run.piece("chapters", default=[])]
+    return [p for chapter in held if chapter for scene in chapter["scenes"] for p in scene["passages"]]
+
+
 def _passage(run: Run, passage: str, chapter: str, scene: str, at: Mapping[str, Any]) -> PassageView:
     held = run.piece(f"text:{passage}", **at)
     return PassageView(passage, held["text"], held.get("by", "model"), chapter, scene)
@@ -118,6 +125,56 @@ def find_passage(held: Mapping[str, Mapping[str, Any]], passage: str) -> tuple[s
             if passage in scene["passages"]:
                 return chapter, index, scene["passages"].index(passage)
     raise NotFound(f"There is no passage {passage}.", "See the passages with `fabula runs show RUN`.")
+
+
+def without_passages(edited: Mapping[tuple[str, str], Any], gone: Collection[str]) -> Changes:
+    """A person's edits of the manuscript's pieces, without these passages; edits of anything else go.
+
+    The order of chapters and the position are settled anew from what is left (`reckon`).
+    """
+    out: Changes = {}
+    for (lane, name), value in edited.items():
+        if name.startswith("chapter:"):
+            scenes = [{**s, "passages": [p for p in s["passages"] if p not in gone]} for s in value["scenes"]]
+            out[lane, name] = {**value, "scenes": [s for s in scenes if s["passages"]]}
+        elif name == "chapters":
+            out[lane, name] = value
+        elif name == "rederive":
+            out[lane, name] = [p for p in value if p not in gone]
+    return out
+
+
+def reckon(run: Run, language: str, changes: Changes | None = None) -> Changes:
+    """Order and position as the manuscript has them once `changes` are made: length, passages, last passage, last chapter.
+
+    Returns:
+        `changes` and what must change with them; the same act, so that it is undone as one.
+    """
+    changes = dict(changes or {})
+
+    def look(name: str, default: Any = None) -> Any:
+        return changes[LANE, name] if (LANE, name) in changes else run.piece(name, default)
+
+    order, position = list(look("chapters", [])), dict(look("position"))
+    held = {c: look(f"chapter:{c}") for c in order}
+    whole = [c for c in order if held[c] and any(s["passages"] for s in held[c]["scenes"])]
+    ids = {c: [p for s in held[c]["scenes"] for p in s["passages"]] for c in whole}
+    sizes = {p: length(look(f"text:{p}")["text"], language) for c in whole for p in ids[c]}
+    last = whole[-1] if whole else ""
+    now = {
+        **position,
+        "length": sum(sizes.values()),
+        "passages": len(sizes),
+        "chapter": last,
+        "chapter_length": sum(sizes[p] for p in ids[last]) if last else 0,
+        "last": ids[last][-1] if last else "",
+        "outline": held[last].get("outline", position.get("outline")) if last else None,
+    }
+    if whole != order:
+        changes[LANE, "chapters"] = whole
+    if now != position:
+        changes[LANE, "position"] = now
+    return changes
 
 
 def move_scene(run: Run, scene: str, chapter: str, index: int) -> Changes:

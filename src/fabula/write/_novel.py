@@ -85,13 +85,37 @@ class Novel:
         if row.kind != Story.kind:
             raise NotPossible(f"Run {row.id} is a {row.kind} run, not a book.", f"Open it with `fabula {row.kind}`.")
         memory = memory or (Memory(store) if model is not None else None)
-        return cls(
-            Run(store, Story(), row.id, model=model, small_model=small_model, memory=memory, listen=listen, limits=limits, hold=hold)
-        )
+        run_ = Run(store, Story(), row.id, model=model, small_model=small_model, memory=memory, listen=listen, limits=limits, hold=hold)
+        novel = cls(run_)
+        if run_.holding and len(manuscript.passage_ids(run_)) != run_.piece("position")["passages"]:
+            novel._settle()  # a withdrawal was cut short before this
+        return novel
 
-    def fork(self, at: int, title: str = "") -> str:
-        """A new run that shares everything before logical time `at`. Returns its id; open it with `Novel.open`."""
-        return fork(self.run.store, self.run.id, at, title=title)
+    def fork(self, at: int, title: str = "", *, corrected: bool = False) -> str:
+        """A new run that shares everything before logical time `at`. Returns its id; open it with `Novel.open`.
+
+        Args:
+            at: the first logical time that is not shared.
+            title: of the new run; empty = the parent's.
+            corrected: a person's later edits of what is shared (texts of passages, setting, cast) hold in the fork too, so that what rested
+                on the old text can be written anew. Otherwise the fork begins as it was then.
+        """
+        child = fork(self.run.store, self.run.id, at, title=title)
+        if corrected:
+            novel = Novel.open(self.run.store, child, hold=True)
+            later = {
+                (LANE, name): rows[-1].value
+                for name in novel.run.piece_names(LANE)
+                if (rows := self.run.versions(name)) and rows[-1].by == "person" and rows[-1].version > at and Story().timeless(name)
+            }
+            texts = sorted(name.removeprefix("text:") for _, name in later if name.startswith("text:"))
+            if texts:
+                later[LANE, "rederive"] = sorted({*novel.run.piece("rederive", default=[]), *texts})
+            if later:
+                retired = [novel.run.piece(f"text:{p}").get("record") for p in texts]
+                novel.run.edit(manuscript.reckon(novel.run, self.language, later), records=novel.retiring(retired))
+            novel.close()
+        return child
 
     def close(self) -> None:
         """Stop holding the run."""
@@ -245,17 +269,15 @@ class Novel:
             raise InputError("A passage may not be empty.", "Remove it instead.")
         if text == held["text"]:
             raise InputError(f"The text of passage {passage} is the same as before.", "Nothing was changed.")
-        position = dict(self.run.piece("position"))
-        position["length"] += length(text, self.language) - length(held["text"], self.language)
         waiting = sorted({*self.run.piece("rederive", default=[]), passage})
-        changed = {
-            (LANE, f"text:{passage}"): {**held, "text": text, "by": "person"},
-            (LANE, "position"): position,
-            (LANE, "rederive"): waiting,
-        }
-        return self.run.edit(changed, records=self._retire([held.get("record")]))
+        changes = {(LANE, f"text:{passage}"): {**held, "text": text, "by": "person"}, (LANE, "rederive"): waiting}
+        return self._act(changes, retired=[held.get("record")])
 
-    def _retire(self, ids: Sequence[str | None]) -> Callable[[int], list[RecordRow]]:
+    def _act(self, changes: manuscript.Changes, *, retired: Sequence[str | None] = ()) -> int:
+        """Commit an act on the manuscript, with what follows for the position, as one edit."""
+        return self.run.edit(manuscript.reckon(self.run, self.language, changes), records=self.retiring(retired))
+
+    def retiring(self, ids: Sequence[str | None]) -> Callable[[int], list[RecordRow]]:
         """Events that take records out of recall because their passage changed."""
 
         def events(time: int) -> list[RecordRow]:
@@ -317,32 +339,16 @@ class Novel:
             raise InputError("A passage may not be empty.")
         passage = self._fresh("i")
         changes = manuscript.insert_passage(self.run, passage, after, f"s{passage}", f"c{passage}")
-        position = dict(self.run.piece("position"))
-        position["length"] += length(text, self.language)
-        position["passages"] += 1
-        ids = [p.id for p in self.passages()]
-        if not ids or after == ids[-1]:
-            chapter = next((c for c in changes.get((LANE, "chapters"), [position["chapter"]])), position["chapter"])
-            position.update(last=passage, chapter=position["chapter"] or chapter)
-        changes |= {(LANE, f"text:{passage}"): {"text": text, "by": "person", "record": ""}, (LANE, "position"): position}
+        changes[LANE, f"text:{passage}"] = {"text": text, "by": "person", "record": ""}
         changes[LANE, "rederive"] = sorted({*self.run.piece("rederive", default=[]), passage})
-        self.run.edit(changes)
+        self._act(changes)
         return passage
 
     def remove_passage(self, passage: str) -> int:
         """Take a passage out of the book; it stays in the journal, and the act can be undone."""
-        ids = [p.id for p in self.passages()]
-        held = self.passage(passage)
+        self.passage(passage)
         changes = manuscript.remove_passage(self.run, passage)
-        position = dict(self.run.piece("position"))
-        position["length"] -= length(held.text, self.language)
-        position["passages"] -= 1
-        if position["last"] == passage:
-            rest = [i for i in ids if i != passage]
-            position["last"] = rest[-1] if rest else ""
-        return self.run.edit(
-            {**changes, (LANE, "position"): position}, records=self._retire([self.run.piece(f"text:{passage}").get("record")])
-        )
+        return self._act(changes, retired=[self.run.piece(f"text:{passage}").get("record")])
 
     def move_scene(self, scene: str, chapter: str, index: int) -> int:
         """Move a scene to a place (from 0) in a chapter."""
@@ -377,17 +383,10 @@ class Novel:
         return self.run.edit({(LANE, f"chapter:{chapter}"): named})
 
     def _arrange(self, changes: manuscript.Changes) -> int:
-        """Commit a new order; the end of the book may have become another one."""
+        """Commit a new order."""
         if not changes:
             raise InputError("That changes nothing.")
-        pos = self.run.edit(changes)
-        ends = self.chapters()[-1]
-        last = ends.scenes[-1].passages[-1].id
-        position = dict(self.run.piece("position"))
-        if (position["last"], position["chapter"]) != (last, ends.id):
-            size = sum(length(p.text, self.language) for s in ends.scenes for p in s.passages)
-            self.run.edit({(LANE, "position"): {**position, "last": last, "chapter": ends.id, "chapter_length": size}})
-        return pos
+        return self._act(changes)
 
     def _fresh(self, prefix: str) -> str:
         """A new id: of the run and the position that the act will have, so that it never comes twice."""
@@ -407,22 +406,36 @@ class Novel:
         return self.back_to(last[0].time)
 
     def back_to(self, time: int) -> StepRow:
-        """Withdraw the step of a logical time and all after it; a person's edits after it go too. Returns the step withdrawn first."""
-        gone = self.run.withdraw(LANE, time, "undone by a person", carry=False)
+        """Withdraw the step of a logical time and all after it. Returns the step withdrawn first.
+
+        What a person did since stays, as far as it does not concern what these steps wrote: notes, memories, other passages.
+        """
+        gone = self.run.withdraw(LANE, time, "undone by a person")
+        self._settle()
         if self.plan and self.plan.get("by") == "person" and self.plans:
             self.change(plan=None)
         return gone[0]
 
+    def _settle(self) -> None:
+        """After a withdrawal: order and position agree with the manuscript again."""
+        changes = manuscript.reckon(self.run, self.language)
+        if changes:
+            self.run.edit(changes, kind="settle")
+
     def regenerate(self) -> StepRow:
         """Withdraw the last passage so that the next step writes it anew from the same plan."""
-        return self.run.regenerate(PROSE)
+        step = self.run.regenerate(PROSE)
+        self._settle()
+        return step
 
     def swipe(self, sample: int) -> StepRow:
         """Go back to an earlier text of the last passage (sample from 0); making it again asks nothing."""
         step = self.run.store.steps(self.run.line, newest_first=True, limit=1)
         if not step or not 0 <= sample < self.run.samples(step[0], PROSE[0]):
             raise NotPossible(f"The last passage has no text number {sample}.")
-        return self.run.regenerate(PROSE, base=sample)
+        made = self.run.regenerate(PROSE, base=sample)
+        self._settle()
+        return made
 
     def texts(self) -> list[str]:
         """The texts that the last passage was given so far, as the model wrote them, by sample: what `swipe` takes."""

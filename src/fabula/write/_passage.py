@@ -416,7 +416,10 @@ def place_passage(t: Telling, place: Place, passage: str) -> None:
     if held is None:
         outline = ctx.piece(f"outline:{place.outline}") if place.outline is not None else None
         title = outline["title"] if outline else ""
-        ctx.put(f"chapter:{place.chapter}", {"title": title, "label": "", "scenes": [{"id": f"s{ctx.time}", "passages": [passage]}]})
+        ctx.put(
+            f"chapter:{place.chapter}",
+            {"title": title, "label": "", "outline": place.outline, "scenes": [{"id": f"s{ctx.time}", "passages": [passage]}]},
+        )
         ctx.put("chapters", [*ctx.piece("chapters", default=[], rests=False), place.chapter])
         return
     scenes = [dict(s) for s in held["scenes"]]

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from fabula.memory import Record
+from fabula.models import Schema
 from fabula.runs import Fallback, always
 from fabula.text import length, sentences
 from fabula.write._passage import MOST_SHORT_TERM, summary_record
@@ -107,8 +110,18 @@ async def _derive(t: Telling, passages: list[str], old: list[str], last: str) ->
             {"summaries": leads, "reason": "the first sentence of each passage", "short_term": [*old, *leads][-14:]}, ensure_ascii=False
         )
         fallback = always(kept)
+    prompt = replace(prompt, schema=_as_many(prompt.schema, len(passages)))
     reply = await t.ctx.ask("rederive", limited(prompt, t.book_tokens), check=check, fallback=fallback)
     return dict(reply.value)
+
+
+def _as_many(schema: Schema | None, count: int) -> Schema | None:
+    """The schema with exactly so many summaries, so that a server can hold the model to it."""
+    if schema is None:
+        return None
+    body = copy.deepcopy(dict(schema.body))
+    body["properties"]["summaries"].update(minItems=count, maxItems=count)
+    return Schema(schema.name, body)
 
 
 def _chapter_of(t: Telling, passage: str) -> str:

@@ -14,13 +14,14 @@ Pieces of state, all of which a person may edit:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from fabula.memory import Record
 from fabula.runs import Context, Pieces, Prompts, Recurrence, Run
-from fabula.store import FAR
+from fabula.store import FAR, StepRow
 from fabula.text import length, split
+from fabula.write._manuscript import without_passages
 from fabula.write._outline import outline_missing, outline_step
 from fabula.write._passage import Plan, keep_books, passage_step, settle
 from fabula.write._premise import Premise
@@ -81,6 +82,10 @@ class Story(Recurrence):
     def timeless(self, name: str) -> bool:
         """A passage's text and the world are true of the past too; a note, a plan, a length are for what comes."""
         return name.startswith(("text:", "setting", "cast", "title"))
+
+    def rebase(self, edited: Pieces, gone: Sequence[StepRow]) -> dict[tuple[str, str], Any]:
+        """The manuscript as the person left it, without the passages that the withdrawn steps wrote."""
+        return without_passages(edited, {s.output["passage"] for s in gone if isinstance(s.output, dict) and s.output.get("passage")})
 
     def take_input(self, run: Run, kind: str, payload: Any) -> None:
         """As for every run; and the new text of a passage."""
