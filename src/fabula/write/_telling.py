@@ -175,7 +175,7 @@ class Telling:
         kind: Kind = "first" if position["passages"] == 0 else "chapter" if fresh else "middle"
         if length is not None and position["passages"]:
             left = length - position["length"]
-            if left <= 1.25 * high and self._last_chapter(index):
+            if left <= high and self._last_chapter(index):
                 kind = "last"
                 low, high = max(1, min(low, left)), max(high, min(left, 2 * high))
             elif position["length"] + high > 0.9 * length:
