@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 
 HELP = """\
  1 2 3      write on by this plan          r        write the last passage anew
- e [N]      edit a plan, then write on     s [N]    its earlier texts; back to N
- w [TEXT]   write on by your own plan      x [ID]   rewrite, expand, shorten a part
- a [N]      let the author decide, N times p [ID]   edit a passage (else the last)
+ e [N]      edit a plan, then write on     s [N]    its other texts; back to N
+ w [TEXT]   write on by your own plan      x [ID]   rewrite, expand, shorten it
+ a [N]      let the author decide, N times p [ID]   edit a passage (or the last)
  m, me      short-term memory: see, edit   n [TEXT] author's note (n - for none)
  l [WORDS]  long-term memory               c, t     edit cast, setting
- le N, lr N edit, retract memory N         i        where the last passage is from
+ le N, lr N edit, retract memory N         i        what the last one came from
  u          undo the last step             b [N]    the steps; back to before N
  f [N]      fork (before step N)           o FILE   export: .md .epub .docx .txt
  h          this help                      q        quit; `runs resume` goes on"""
