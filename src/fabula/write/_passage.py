@@ -215,7 +215,7 @@ async def beats(t: Telling, place: Place, plan: Plan, memos: Sequence[Memo]) -> 
     for number, beat in enumerate(steps, 1):
         ends = number == len(steps)
         prompt = beat_prompt(t, place, beat, parts[-1] if parts else t.last_text(), memos, (low + high) // 2, ends=ends)
-        before = [*earlier, *parts]
+        before = [*earlier, *parts, *(m.content for m in prompt.messages if m.role == "assistant")]  # the example is not the story
         check = check_prose(t.language, before, max(1, low // 3), fresh=True)
         last_chance = ends and not parts
         reply = await t.ctx.stream(
