@@ -218,3 +218,11 @@ def test_urn_is_stable(language: str) -> None:
     book = BOOKS[language]
     assert book.urn == Book(book.title, book.language, book.authors, identifier=book.identifier).urn
     assert book.urn.startswith("urn:uuid:")
+
+
+def test_a_long_text_without_line_breaks_is_read_in_linear_work(tmp_path: Path) -> None:
+    """2 MB took minutes with a search that began anew at every character; here the whole test would not end."""
+    path = tmp_path / "one-line.txt"
+    text = "word " * 400_000
+    path.write_text(text, "utf-8")
+    assert sum(len(scene.text) for scene in read_book(path).scenes()) > 1_900_000

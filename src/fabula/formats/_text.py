@@ -103,7 +103,7 @@ def _width(line: str) -> int:
 def _foreign_blocks(text: str) -> list[Block]:
     """Paragraphs apart by blank lines, or, where there are none, by lines. A heading or scene break is a line of its own."""
     blocks: list[Block] = []
-    for stretch in re.split(r"\n(?:[ \t\u3000]*\n)+" if re.search(r"\S[^\n]*\n[ \t\u3000]*\n[^\n]*\S", text) else r"\n", text):
+    for stretch in re.split(r"\n(?:[ \t\u3000]*\n)+" if re.search(r"\n[ \t\u3000]*\n", text.strip()) else r"\n", text):
         lines: list[str] = []
         for line in stretch.strip("\n").split("\n"):
             alone = looks_like_heading(line) or BREAK.fullmatch(line)
