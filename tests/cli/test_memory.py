@@ -74,6 +74,26 @@ def test_a_passage_edit_is_remembered_anew(fabula: Fabula, story: str, asked: li
     assert "Mira sold the lighthouse." in prompts([request for request in asked if request.purpose == "passage"])
 
 
+@pytest.mark.parametrize("length", [5, 12])
+def test_a_run_in_place_of_a_memory_is_told_what_to_say(fabula: Fabula, story: str, length: int) -> None:
+    done = fabula("memory", "edit", story[:length], "New words.")
+    assert done.code == 2
+    for words in (f"{story} is a run", "--short-term", "--note", "--plan", "--setting", "--passage"):
+        assert words in done.err
+    assert "no memory" in fabula("memory", "edit", "zzzzzz", "New words.").err
+
+
+def test_an_empty_passage_is_refused_with_a_way_that_is_there(fabula: Fabula, story: str) -> None:
+    import fabula as program
+
+    done = fabula("memory", "edit", story, "", "--passage", "p1")
+    assert done.code == 2
+    assert 'remove_passage("p1")' in done.err
+    with program.open_library() as library, library.open(story, edit=True) as book:
+        book.remove_passage("p1")
+    assert [p["id"] for c in fabula("runs", "show", story, "--json").json["chapters"] for s in c["scenes"] for p in s["passages"]] == ["p2"]
+
+
 def test_retract_and_restore(fabula: Fabula, story: str) -> None:
     ident = records(fabula, story)[0]["id"]
     assert fabula("memory", "retract", ident).code == 2, "a reason is needed"

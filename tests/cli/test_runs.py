@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 from pathlib import Path
 
 import pytest
@@ -100,11 +101,36 @@ def test_export(fabula: Fabula, story: str, home: Path) -> None:
     streamed = fabula("runs", "export", story, "--jsonl", "-")
     assert len(streamed.out.splitlines()) == len(rows)
     assert fabula("runs", "export", story).code == 2
+    both = fabula("runs", "export", story, "--jsonl", "-", "--json")
+    assert (both.code, len(both.out.splitlines())) == (2, 1)
+    assert "--jsonl a file" in both.err
     assert fabula("runs", "export", story, "--out", "no/such/folder/b.md").code == 2
 
 
 def test_replay(fabula: Fabula, story: str, home: Path) -> None:
-    assert fabula("runs", "replay", story, "--json").json == {"run": story, "steps": 3, "identical": True, "differences": []}
+    expected = {"run": story, "steps": 3, "identical": True, "differences": [], "erased": [], "missing": []}
+    assert fabula("runs", "replay", story, "--json").json == expected
+
+
+def test_replay_passes_over_what_was_erased_and_names_it(fabula: Fabula, story: str) -> None:
+    ident = fabula("memory", "list", story, "--json").json["records"][0]["id"]
+    assert fabula("runs", "resume", story, "--steps", "1").code == 0
+    assert fabula("memory", "erase", ident, "--yes").code == 0
+    done = fabula("runs", "replay", story, "--json")
+    assert done.code == 0, done.err
+    assert (done.json["steps"], done.json["erased"], done.json["identical"]) == (3, [3], True)
+    assert "erased: step 3." in fabula("runs", "replay", story).out
+
+
+def test_replay_of_a_journal_with_a_hole_that_nobody_made_ends_with_4(fabula: Fabula, story: str, home: Path) -> None:
+    with sqlite3.connect(home / "novels.db") as database:
+        database.execute("DELETE FROM calls WHERE time = 1")
+    database.close()
+    done = fabula("runs", "replay", story, "--json")
+    assert done.code == 4
+    assert [one["step"] for one in done.json["missing"]] == [1]
+    assert done.json["steps"] == 2
+    assert "step 1: " in fabula("runs", "replay", story).out
 
 
 def test_replay_that_differs_ends_with_4(fabula: Fabula, story: str, monkeypatch: pytest.MonkeyPatch) -> None:

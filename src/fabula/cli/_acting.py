@@ -88,6 +88,7 @@ def edit_state(where: Where, run: str, name: str, passage: str | None, text: str
     if after.strip() == before.strip():
         raise InputError("The text is the same as before.", "Nothing was changed.")
     if name == "passage":
+        refuse_empty(str(passage), after)
         do(
             where,
             run,
@@ -104,6 +105,15 @@ def edit_state(where: Where, run: str, name: str, passage: str | None, text: str
         value = {"text": after.strip(), "by": "person", "reason": "", "choice": None}
     payload = {"lane": "book", "name": name, "value": value}
     do(where, run, "edit", payload, "Changed: the next prompt holds it.", as_json=as_json)
+
+
+def refuse_empty(passage: str, text: str) -> None:
+    """Raises InputError for the empty text of a passage, with the way to take the passage out."""
+    if not text.strip():
+        raise InputError(
+            f"Passage {passage} may not be empty.",
+            f'To take it out of the book, use Python: `fabula.open_library().open(RUN, edit=True).remove_passage("{passage}")`.',
+        )
 
 
 def _before(novel: Any, name: str, passage: str | None) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from fabula.cli._acting import refuse_empty
 from fabula.cli._input import ask_line, ask_yes, edit_text
 from fabula.cli._output import first_line, show
 from fabula.cli._texts import cast_of
@@ -126,7 +127,9 @@ async def edit_passage(desk: Desk, rest: str) -> None:
     """A passage, the last one unless said otherwise; then its memory."""
     passage = _passage(desk, rest)
     before = desk.novel.passage(passage).text
-    desk.novel.edit_passage(passage, edit_text(before, name=passage))
+    after = edit_text(before, name=passage)
+    refuse_empty(passage, after)
+    desk.novel.edit_passage(passage, after)
     await _remember_anew(desk, passage)
 
 

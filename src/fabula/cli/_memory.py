@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from contextlib import closing
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from fabula.cli._group import command
 from fabula.cli._options import Json, Where, Yes
+
+if TYPE_CHECKING:
+    from fabula.store import Store
 
 app = typer.Typer(
     name="memory", no_args_is_help=True, rich_markup_mode=None, help="Memory: see, correct, take back and erase what is remembered."
@@ -163,7 +166,7 @@ def edit(
     """Change what a memory says, or a run's state. The next prompt holds the change; a model never changes it back."""
     from fabula.cli._acting import do_to_record, edit_state
     from fabula.cli._records import found
-    from fabula.errors import InputError
+    from fabula.errors import InputError, NotFound
     from fabula.opening import open_library
 
     chosen = [
@@ -175,9 +178,27 @@ def edit(
         edit_state(where, target, chosen[0], passage, text, as_json=as_json)
         return
     with closing(open_library(where.settings())) as store:
-        before = found(store, target, run)[1].text
+        try:
+            before = found(store, target, run)[1].text
+        except NotFound:
+            _refuse_run(store, target)
+            raise
     after = new_text(before, text, "memory")
     do_to_record(where, target, run, "edit", {"text": after}, "Changed: the next recall finds the new words.", as_json=as_json)
+
+
+def _refuse_run(store: Store, target: str) -> None:
+    """Raises InputError where what was taken for a memory is a run, and nothing says what of it is to be edited."""
+    from fabula.errors import InputError, NotFound
+
+    try:
+        row = store.run(target)
+    except (InputError, NotFound):
+        return
+    raise InputError(
+        f"{row.id} is a run, and nothing says what of it is to be edited.",
+        "Say it: --short-term, --note, --plan, --setting or --passage ID; or give the id of a memory (`fabula memory list RUN`).",
+    )
 
 
 def new_text(before: str, given: str | None, name: str) -> str:

@@ -121,6 +121,8 @@ def export(
 
     if not jsonl and not out:
         raise InputError("Nothing says where to.", "Give --out FILE.epub or --jsonl FILE.")
+    if as_json and jsonl == "-":
+        raise InputError("Stdout cannot hold both the journal and one JSON object.", "Leave out --json, or give --jsonl a file's name.")
     files: list[str] = []
     with closing(open_library(where.settings())) as store:
         row = store.run(run)
@@ -132,7 +134,7 @@ def export(
         if out:
             novel = Novel.open(store, row.id)
             files += [str(novel.export(Path(path).expanduser(), note=credit)) for path in out]
-    if as_json and jsonl != "-":
+    if as_json:
         print_json({"run": row.id, "files": files})
     else:
         for path in files:
@@ -155,30 +157,24 @@ def _write_lines(path: Path, lines: Any) -> str:
 
 @command(app)
 def replay(run: RunArgument, where: Where, as_json: Json = False) -> None:
-    """Run every step again from the journal alone, without a model, and say whether it comes out identical."""
-    from fabula.cli._interrupt import run_async
-    from fabula.cli._output import first_line, print_json, show
-    from fabula.errors import FindingsFound, NotPossible
+    """Run every step again from the journal alone, without a model, and say whether it comes out identical.
+
+    Steps whose journal was erased are counted and passed over.
+    """
+    from fabula.cli._output import print_json
+    from fabula.cli._replaying import finding, print_replayed, replayed
+    from fabula.errors import FindingsFound
     from fabula.opening import open_library
-    from fabula.runs import replay as replay_run
-    from fabula.write import Story
 
     with closing(open_library(where.settings())) as store:
-        row = store.run(run)
-        if row.kind != Story.kind:
-            raise NotPossible(f"Run {row.id} is a {row.kind} run; this version replays books and plays.")
-        count, found = run_async(lambda: replay_run(store, Story(), row.id))
+        done = replayed(store, run)
+    wrong = finding(done)
     if as_json:
-        differences = [{"step": d.time, "what": d.what} for d in found]
-        print_json({"run": row.id, "steps": count, "identical": not found, "differences": differences})
-        raise typer.Exit(FindingsFound.exit_code if found else 0)
-    if not found:
-        show(f"{count} steps replayed offline, all identical.")
-    else:
-        for one in found:
-            show(f"step {one.time}: {one.what} differ: {first_line(repr(one.expected))} → {first_line(repr(one.got))}")
-    if found:
-        raise FindingsFound(f"{len(found)} differences in {count} replayed steps of run {row.id}.", "Run `fabula doctor`.")
+        print_json(done.as_dict())
+        raise typer.Exit(FindingsFound.exit_code if wrong else 0)
+    print_replayed(done)
+    if wrong:
+        raise FindingsFound(wrong, "Run `fabula doctor`.")
 
 
 _look.add_to(app)
