@@ -62,12 +62,21 @@ def fabula(home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFi
     return run
 
 
+_written: dict[str, bytes] = {}
+"""The story of the fixture: its run and its library, written once."""
+
+
 @pytest.fixture
-def story(fabula: Fabula) -> str:
-    """A story of a beginning and two passages; its run."""
-    done = fabula("write", "A lighthouse keeper finds a letter.", "--steps", "3", "--json", "--seed", "7")
-    assert done.code == 0, done.err
-    return str(done.json["run"])
+def story(fabula: Fabula, home: Path) -> str:
+    """A story of a beginning and two passages in the library; its run."""
+    library = home / "novels.db"
+    if not _written:
+        done = fabula("write", "A lighthouse keeper finds a letter.", "--steps", "3", "--json", "--seed", "7")
+        assert done.code == 0, done.err
+        _written[str(done.json["run"])] = library.read_bytes()
+    run, content = next(iter(_written.items()))
+    library.write_bytes(content)
+    return run
 
 
 @pytest.fixture
