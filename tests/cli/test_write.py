@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 
 import pytest
 
+from fabula.cli._texts import text_of
+from fabula.errors import InputError
 from fabula.models import Request
 from tests.cli.conftest import Fabula, prompts
 
@@ -49,6 +52,26 @@ def test_premise_from_stdin_and_file(fabula: Fabula, home: Path, asked: list[Req
     assert "A whale in the harbour." in prompts(asked)
     assert PREMISES["ru"] in prompts(asked)
     assert {run["language"] for run in fabula("runs", "list", "--json").json["runs"]} == {"en", "ru"}
+
+
+def test_a_premise_that_is_not_utf8_is_read_and_that_is_said(fabula: Fabula, home: Path, asked: list[Request]) -> None:
+    Path("premise.txt").write_bytes(PREMISES["ru"].encode("cp1251"))
+    done = fabula("write", "@premise.txt", "--steps", "1")
+    assert done.code == 0, done.err
+    assert "premise.txt is not UTF-8; it was read as cp1251." in done.err
+    assert PREMISES["ru"] in prompts(asked)
+
+
+def test_a_premise_in_a_doubtful_encoding_is_refused(fabula: Fabula, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    Path("premise.txt").write_bytes(b"caf\xe9 \x80\x81")
+    for arguments in (["@premise.txt"], ["A keeper.", "--memory", "premise.txt"], ["A keeper.", "--outline", "premise.txt"]):
+        done = fabula("write", *arguments, "--steps", "1")
+        assert done.code == 2, arguments
+        assert "Save it as UTF-8" in done.err
+    assert not (home / "novels.db").exists()
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"caf\xe9 \x80\x81"), "utf-8"))
+    with pytest.raises(InputError, match="Standard input is not UTF-8"):
+        text_of("-", "the premise")
 
 
 def test_everything_a_person_gives_reaches_the_model(fabula: Fabula, home: Path, asked: list[Request]) -> None:

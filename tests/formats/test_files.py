@@ -59,6 +59,56 @@ def test_russian_encodings(encoding: str, tmp_path: Path) -> None:
     assert "пересчитала лодки" in book.chapters[0].scenes[0].text
 
 
+@pytest.mark.parametrize(
+    ("text", "encoding"),
+    [
+        ("Смотритель маяка находит письмо без подписи.", "cp1251"),
+        ("灯塔看守人收到一封没有署名的信。", "gb18030"),
+        ("T恤在iPhone手机旁边。他买了一件新的T恤，然后回家。", "gb18030"),
+        ("Die Straße führt über die Brücke; schöne Grüße aus Köln. Größer als früher, und müde Söhne hören süße Töne.", "cp1252"),
+        ("The lamp is out, and nobody has come for three nights.", "utf-16-le"),
+    ],
+)
+def test_a_guessed_encoding_is_told(text: str, encoding: str) -> None:
+    told: list[str] = []
+    assert decode(text.encode(encoding), "x", guessed=told.append) == text
+    assert told == [encoding]
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
+def test_an_encoding_that_is_certain_is_not_told(encoding: str) -> None:
+    told: list[str] = []
+    decode("Ёж и café".encode(encoding), "x", guessed=told.append)
+    decode("Ёж".encode("koi8-r"), "x", "koi8-r", guessed=told.append)
+    assert told == []
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"caf\xe9 \x80\x81",
+        b"A caf\xe9 by the sea.",
+        "Письмо.".encode("cp1251"),
+        "L'été dernier, le gardien a été là-bas.".encode("cp1252"),
+        "Смотритель маяка \x07 находит письмо без подписи.".encode("cp1251"),
+    ],
+)
+def test_a_doubtful_encoding_is_refused(data: bytes) -> None:
+    with pytest.raises(InputError) as caught:
+        decode(data, "premise.txt")
+    assert "premise.txt" in caught.value.message
+    assert "UTF-8" in caught.value.next_action
+
+
+def test_words_of_two_scripts_are_doubtful() -> None:
+    from fabula.formats._files import _doubt
+
+    french = "L'été dernier, le gardien a trouvé une lettre où il était écrit que la mer était fermée, déjà oubliée là-bas.".encode("cp1252")
+    assert not _doubt(french, french.decode("cp1252"))
+    assert "two scripts" in _doubt(french, french.decode("cp1251"))
+    assert "two scripts" in _doubt(french, french.decode("gb18030", "ignore"))
+
+
 def test_encoding_named() -> None:
     assert decode("Ёж".encode("koi8-r"), "x", "koi8-r") == "Ёж"
     with pytest.raises(InputError, match="utf-8"):

@@ -80,7 +80,9 @@ def edit_text(text: str, *, name: str = "text", hint: str = "") -> str:
             raise InputError(f"The editor {editor!r} cannot be started: {error}.", "Set EDITOR to an editor that is there.") from error
         if done.returncode != 0:
             raise InputError(f"The editor ended with status {done.returncode}; nothing was changed.", "Try again.")
-        return path.read_text("utf-8").rstrip("\n")
+        from fabula.formats import decode
+
+        return decode(path.read_bytes(), "What the editor saved").rstrip("\n")
 
 
 def type_text(text: str, hint: str = "") -> str:

@@ -23,7 +23,7 @@ def text_of(value: str | None, what: str) -> str:
     if value is None:
         return ""
     if value == "-":
-        return sys.stdin.read().strip()
+        return standard_input().strip()
     if value.startswith("@"):
         return file_text(value[1:], what)
     return value.strip()
@@ -85,7 +85,7 @@ def outline_of(value: str) -> tuple[dict[str, str], ...]:
         NotFound, InputError: there is no such file, or it does not say what happens in a chapter.
     """
     if value == "-":
-        out = [_entry(line) for line in sys.stdin.read().splitlines() if line.strip()]
+        out = [_entry(line) for line in standard_input().splitlines() if line.strip()]
     else:
         book = _book(Path(value.removeprefix("@")).expanduser(), "--outline")
         headed = [c for c in book.chapters if c.title or c.label]
@@ -112,7 +112,23 @@ def _book(path: Path, what: str) -> Book:
 
     if not path.is_file():
         raise NotFound(f"There is no file {path} (for {what}).", "Check the name and the folder.")
-    return read_book(path, None if path.suffix.lower() in SUFFIXES else "text")
+    return read_book(path, None if path.suffix.lower() in SUFFIXES else "text", guessed=lambda name: _say_guess(str(path), name))
+
+
+def standard_input() -> str:
+    """All of it, decoded as a file is. Raises InputError."""
+    from fabula.formats import decode
+
+    stream = getattr(sys.stdin, "buffer", None)
+    if stream is None:  # a text stream that somebody put in its place
+        return sys.stdin.read()
+    return decode(stream.read(), "Standard input", guessed=lambda name: _say_guess("Standard input", name))
+
+
+def _say_guess(where: str, encoding: str) -> None:
+    from fabula.cli._output import say
+
+    say(f"{where} is not UTF-8; it was read as {encoding}. If that is wrong, save it as UTF-8.", "yellow")
 
 
 def _whole(book: Book) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import secrets
@@ -21,6 +22,14 @@ SUFFIXES: dict[str, Format] = {
 MOST_BYTES = 256 * 1024 * 1024
 """Largest file that is read, and largest part of an EPUB or DOCX once unpacked."""
 _ENCODINGS = ["utf_8", "gb18030", "big5", "cp1251", "koi8_r", "cp866", "cp1252", "shift_jis", "euc_kr"]
+
+_FEWEST = 12
+"""Bytes outside ASCII; with fewer a guess of the encoding is a toss-up."""
+_NO_TEXT = re.compile("[\0-\x08\x0e-\x1f\x7f-\x9f\ufffd\ue000-\uf8ff]")
+_OTHER_SCRIPT = "[\u0370-\u03ff\u0400-\u052f\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3]"
+_STUCK = re.compile(rf"[a-z\xdf-\xff]{_OTHER_SCRIPT}|{_OTHER_SCRIPT}[a-z\xdf-\xff]")
+_MOST_STUCK = 0.25
+"""Places where a word changes from Latin to another script, a letter of that script; more, and the text is likely a Latin one."""
 
 
 class Kept(NamedTuple):
@@ -85,17 +94,20 @@ def render_book(book: Book, format: Format) -> bytes:
     return write(book)
 
 
-def read_book(path: str | os.PathLike[str], format: str | None = None, encoding: str | None = None) -> Book:
+def read_book(
+    path: str | os.PathLike[str], format: str | None = None, encoding: str | None = None, guessed: Callable[[str], None] | None = None
+) -> Book:
     """Read a book that Fabula or others wrote. Where the file does not say its language, that is `und`.
 
     Args:
         path: the file.
         format: `markdown`, `text`, `epub` or `docx`; None = by the file name's ending.
         encoding: of Markdown and text; None = found out (UTF-8, UTF-16, GB18030, Windows-1251 and others).
+        guessed: is told the name of an encoding that the file does not say and that is not UTF-8.
 
     Raises:
         NotFound: no such file.
-        InputError: it cannot be read, is damaged, is protected, or holds no text. Never an empty book instead.
+        InputError: it cannot be read, its encoding is doubtful, it is damaged, is protected, or holds no text. Never an empty book instead.
     """
     source = Path(path)
     kind = format_of(source, format)
@@ -109,7 +121,7 @@ def read_book(path: str | os.PathLike[str], format: str | None = None, encoding:
 
         book = read_docx(data, str(source))
     else:
-        text = decode(data, str(source), encoding)
+        text = decode(data, str(source), encoding, guessed)
         if kind == "markdown":
             from fabula.formats._markdown import read_markdown as read
         else:
@@ -148,13 +160,19 @@ def keep_current(book: Book, path: str | os.PathLike[str]) -> Kept:
     return Kept(True, aside)
 
 
-def decode(data: bytes, where: str, encoding: str | None = None) -> str:
+def decode(data: bytes, where: str, encoding: str | None = None, guessed: Callable[[str], None] | None = None) -> str:
     r"""Text from bytes, line ends as `\n` where the file consistently has others.
 
+    Args:
+        data: of the file.
+        where: the file, for errors.
+        encoding: None = found out.
+        guessed: is told the name of an encoding that the bytes do not say and that is not UTF-8.
+
     Raises:
-        InputError: it is not text, or not in the encoding named.
+        InputError: it is not text, not in the encoding named, or nobody can say which encoding it is in.
     """
-    text = _decode(data, where, encoding)
+    text = _decode(data, where, encoding, guessed)
     if "\0" in text:
         raise InputError(f"{where} is not a text file.", "Check that it is the right file.")
     text = text.removeprefix("\ufeff")
@@ -164,30 +182,55 @@ def decode(data: bytes, where: str, encoding: str | None = None) -> str:
     return text if newlines else text.replace("\r", "\n")
 
 
-def _decode(data: bytes, where: str, encoding: str | None) -> str:
-    candidates = [encoding] if encoding else []
-    if not encoding:
-        for mark, name in ((b"\xef\xbb\xbf", "utf_8"), (b"\xff\xfe", "utf_16"), (b"\xfe\xff", "utf_16")):
-            if data.startswith(mark):
-                candidates = [name]
-        if not candidates and b"\0" in data:
-            candidates = _unmarked_utf16(data)
-        candidates = candidates or ["utf_8"]
-    for name in candidates:
-        try:
-            return data.decode(name)
-        except UnicodeDecodeError:
-            continue
-        except LookupError as error:
-            raise InputError(f"There is no encoding {name!r}.", "Name one that Python knows, e.g. utf-8, gb18030 or cp1251.") from error
+def _decode(data: bytes, where: str, encoding: str | None, guessed: Callable[[str], None] | None) -> str:
     if encoding:
-        raise InputError(f"{where} is not in the encoding {encoding}.", "Leave the encoding out, and it is found out.")
+        try:
+            return data.decode(encoding)
+        except UnicodeDecodeError as error:
+            raise InputError(f"{where} is not in the encoding {encoding}.", "Leave the encoding out, and it is found out.") from error
+        except LookupError as error:
+            raise InputError(f"There is no encoding {encoding!r}.", "Name one that Python knows, e.g. utf-8, gb18030 or cp1251.") from error
+    name = "utf_16" if data.startswith((b"\xff\xfe", b"\xfe\xff")) else "utf_8"
+    with contextlib.suppress(UnicodeDecodeError):
+        if name == "utf_16" or b"\0" not in data:
+            return data.decode(name)
+    name, text = _guess(data, where)
+    if guessed is not None:
+        guessed(name.replace("_", "-"))
+    return text
+
+
+def _guess(data: bytes, where: str) -> tuple[str, str]:
+    """An encoding and the text, where both are likely. Raises InputError."""
+    if b"\0" in data:
+        for name in _unmarked_utf16(data):
+            with contextlib.suppress(UnicodeDecodeError):
+                return name, data.decode(name)
+        raise InputError(f"{where} is not a text file.", "Check that it is the right file.")
     from charset_normalizer import from_bytes
 
     best = from_bytes(data, cp_isolation=_ENCODINGS).best()
     if best is None:
-        raise InputError(f"{where} is not text in any encoding that could be found out.", "Say which one it is, or save the file as UTF-8.")
-    return data.decode(best.encoding)
+        raise InputError(f"{where} is not text in any encoding that could be found out.", "Save it as UTF-8.")
+    text = data.decode(best.encoding)
+    why = _doubt(data, text)
+    if why:
+        name = best.encoding.replace("_", "-")
+        raise InputError(f"{where} is not UTF-8, and which encoding it is in is doubtful ({name}? {why}).", "Save it as UTF-8.")
+    return best.encoding, text
+
+
+def _doubt(data: bytes, text: str) -> str:
+    """Why a guessed encoding is doubtful; empty where it is not."""
+    odd = _NO_TEXT.search(text)
+    if odd:
+        return f"then it holds the character U+{ord(odd[0]):04X}, which no text has"
+    foreign = len(re.findall(_OTHER_SCRIPT, text))
+    if len(_STUCK.findall(text)) > _MOST_STUCK * foreign:
+        return "then its words mix letters of two scripts"
+    if len(data) - len(data.decode("ascii", "ignore")) < _FEWEST:
+        return "it has too few letters that would tell"
+    return ""
 
 
 def _unmarked_utf16(data: bytes) -> list[str]:
