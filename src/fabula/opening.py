@@ -106,7 +106,7 @@ async def opened(
     """Library, models, embedder and memory of the settings, closed at the end.
 
     Raises:
-        InputError: a choice that cannot be; a limit of money, and the model's price is not known.
+        InputError: a choice that cannot be; a limit of money, and the price of a model is not known.
         StoreError, ModelError.
     """
     from fabula.memory import Memory
@@ -119,11 +119,7 @@ async def opened(
         model = open_model(choice, progress=progress, learnt=_learnt(store, known))
         small = choice.small()
         small_model = open_model(small, progress=progress) if small is not None else None
-        if limits is not None and limits.money is not None and not model.profile.price_known:
-            raise InputError(
-                f"A limit of money is set, and the price of {model.name} is not known.",
-                "Give it in fabula.toml, e.g. profile = {prompt_price = 0.4, answer_price = 1.6}, per million tokens; or use --max-tokens.",
-            )
+        _check_prices(limits, model, small_model)
         embedder = await _embedder(settings, progress, note)
         whole = Opened(store, guard(model), guard(small_model) if small_model else None, Memory(store, embedder), embedder, note)
         try:
@@ -131,6 +127,21 @@ async def opened(
         finally:
             _keep_learnt(store, known, model)
             await whole.close()
+
+
+def _check_prices(limits: Limits | None, model: Model, small_model: Model | None) -> None:
+    """Raises InputError for a limit of money where a model has no known price: now, not after some steps."""
+    from fabula.models import Usage
+    from fabula.runs import ModelFacts
+
+    if limits is None or limits.money is None:
+        return
+    limits.check({}, Usage(), ModelFacts.of(model))
+    if small_model is not None and not small_model.profile.price_known:
+        raise InputError(
+            f"There is a limit of money, but the price of the small model {small_model.name} is not known.",
+            "Leave out --small-model, or limit tokens instead (--max-tokens).",
+        )
 
 
 async def _embedder(settings: Settings, progress: ProgressCallback | None, note: Callable[[str], None]) -> Embedder | None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import io
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from fabula.cli._texts import text_of
 from fabula.errors import InputError
-from fabula.models import Request
+from fabula.models import SCRIPTED_PROFILE, ModelChoice, Request, Scripted
 from tests.cli.conftest import Fabula, prompts
 
 PREMISES = {
@@ -172,6 +173,21 @@ def test_keep_moves_what_a_person_edited_aside(fabula: Fabula, home: Path) -> No
     assert more.code == 0, more.err
     assert "edited" in more.err
     assert [path for path in home.glob("kept*.md") if "My own last line." in path.read_text("utf-8") and path.name != "kept.md"]
+
+
+@pytest.mark.parametrize("setting", ["--model", "--small-model"])
+def test_a_limit_of_money_needs_the_price_of_each_model(fabula: Fabula, monkeypatch: pytest.MonkeyPatch, setting: str) -> None:
+    def opens(choice: ModelChoice, **_: object) -> Scripted:
+        return Scripted(profile=replace(SCRIPTED_PROFILE, price_known=choice.model != "dear"))
+
+    monkeypatch.setattr("fabula.models.open_model", opens)
+    address = ["--base-url", "https://models.example.com/v1", "--embedder", "none"]
+    done = fabula("write", "A keeper.", "--model", "cheap", setting, "dear", *address, "--max-money", "1", "--steps", "1")
+    assert done.code == 2
+    assert "price" in done.err
+    assert "--max-tokens" in done.err or "limit tokens" in done.err
+    assert fabula("runs", "list", "--json").json["runs"] == []
+    assert fabula("write", "A keeper.", "--model", "cheap", *address, "--max-money", "1", "--steps", "1").code == 0
 
 
 def test_misbehaving_answers_are_refused_and_said(fabula: Fabula) -> None:
