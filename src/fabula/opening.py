@@ -26,10 +26,23 @@ _BESIDE = 256
 """Missing vectors that are made before the work begins; more are made beside it, and until then recall goes by words."""
 
 
-def open_library(settings: Settings) -> Store:
-    """The library of the settings; made where it is not there. Raises StoreError."""
+def open_library(settings: Settings, *, create: bool = False) -> Store:
+    """The library of the settings. Only what begins something makes one where there is none, so that a mistyped path is noticed.
+
+    Raises:
+        NotFound: there is none, and `create` is not set.
+        StoreError.
+    """
+    from pathlib import Path
+
+    from fabula.errors import NotFound
     from fabula.store import open_store
 
+    place = str(settings.library)
+    named = "library" in settings.sources  # before the first story, the default place is simply empty
+    if not create and named and place != ":memory:" and not Path(place).expanduser().exists():
+        where = settings.sources.get("library", "default")
+        raise NotFound(f"There is no library {place} ({where}).", "Begin one with `fabula write`, or correct --library or FABULA_LIBRARY.")
     return open_store(settings.library)
 
 
@@ -113,7 +126,7 @@ async def opened(
     from fabula.models import guard, open_model
 
     choice = model_choice(settings)
-    store = open_library(settings)
+    store = open_library(settings, create=True)
     with contextlib.closing(store):
         known = _learnt_name(settings)
         model = open_model(choice, progress=progress, learnt=_learnt(store, known))

@@ -76,3 +76,46 @@ def test_a_bad_settings_file_stops_every_command(fabula: Fabula, home: Path, com
     assert done.code == 2
     assert "fabula.toml" in done.err
     assert "modle" in done.err
+
+
+def test_a_mistyped_library_is_noticed_and_not_made(tmp_path: Path) -> None:
+    """Only what begins something makes a library."""
+    import subprocess
+    import sys
+
+    missing = tmp_path / "nowhere.db"
+    for command in (["runs", "list"], ["runs", "show", "abc"], ["memory", "list"], ["runs", "fork", "abc"]):
+        done = subprocess.run(
+            [sys.executable, "-c", "from fabula.cli import main; raise SystemExit(main())", *command, "--library", str(missing)],
+            capture_output=True,
+            text=True,
+        )
+        assert done.returncode == 2, command
+        assert "nowhere.db" in done.stderr
+        assert not missing.exists()
+
+
+def test_a_file_that_cannot_be_written_is_refused_before_anything_is_asked(tmp_path: Path) -> None:
+    import subprocess
+    import sys
+
+    for out in (tmp_path / "no" / "such" / "book.epub", tmp_path):
+        target = out if out.suffix else out / "folder.md"
+        if not out.suffix:
+            target.mkdir()
+        command = [
+            "write",
+            "A keeper vanishes.",
+            "--auto",
+            "--model",
+            "scripted",
+            "--out",
+            str(target),
+            "--library",
+            str(tmp_path / "a.db"),
+        ]
+        done = subprocess.run(
+            [sys.executable, "-c", "from fabula.cli import main; raise SystemExit(main())", *command], capture_output=True, text=True
+        )
+        assert done.returncode == 2
+        assert not (tmp_path / "a.db").exists()

@@ -14,9 +14,16 @@ from tests.cli.conftest import Fabula
 
 def test_list_of_an_empty_library(fabula: Fabula) -> None:
     done = fabula("runs", "list")
-    assert (done.code, done.out) == (0, "")
+    assert (done.code, done.out) == (2, "")  # a library that was named and is not there
     assert "fabula write" in done.err
-    assert fabula("runs", "list", "--json").json == {"runs": []}
+    assert fabula("runs", "list", "--json").json["error"]["code"] == "not_found"
+
+
+def test_an_unknown_run_is_named(fabula: Fabula, story: str) -> None:
+    assert story
+    done = fabula("runs", "show", "abcdef")
+    assert done.code == 2
+    assert "abcdef" in done.err
 
 
 def test_list_is_plain_and_whole(fabula: Fabula, story: str) -> None:

@@ -123,6 +123,8 @@ class Desk:
 
     async def pick(self, number: int) -> None:
         """Write on by a plan."""
+        if not self.novel.plans and self.novel.plan is not None:
+            raise InputError("This passage has its plan already.", "Enter writes it; e edits it; w TEXT replaces it.")
         self.novel.choose(number)
         await self.write_on()
 

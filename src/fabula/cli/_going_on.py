@@ -14,7 +14,7 @@ from fabula.cli._options import Models, Result, Spending
 from fabula.cli._output import number, print_json, say, unit_name
 from fabula.cli._paper import sheet
 from fabula.cli._view import View
-from fabula.errors import LimitReached
+from fabula.errors import InputError, LimitReached
 
 if TYPE_CHECKING:
     from fabula.opening import Opened
@@ -40,10 +40,26 @@ class Task:
         """Refuse a file that could not be written before anything is paid for. Raises InputError."""
         from fabula.formats import format_of
 
-        for path in self.result.out or []:
+        for path in [*(self.result.out or []), *([self.result.keep] if self.result.keep else [])]:
             format_of(path)
-        if self.result.keep:
-            format_of(self.result.keep, None)
+            _probe(Path(path))
+
+
+def _probe(path: Path) -> None:
+    """Raises InputError where a file could not be written at that path."""
+    import tempfile
+
+    target = path.expanduser()
+    if target.is_dir():
+        raise InputError(f"{target} is a folder.", "Name a file in it, e.g. book.epub.")
+    if not target.parent.is_dir():
+        raise InputError(f"There is no folder {target.parent}.", "Make it first, or write the book to another place.")
+    try:
+        with tempfile.TemporaryFile(dir=target.parent):
+            pass
+    except OSError as error:
+        said = error.strerror or str(error)
+        raise InputError(f"Nothing can be written in {target.parent}: {said}.", "Write the book to another place.") from error
 
 
 def start(premise: Premise, task: Task, *, seed: str | None = None, anyway: bool = False) -> None:
@@ -77,6 +93,8 @@ def go_on(run: str, task: Task, *, words: int | None = None) -> None:
         )  # fmt: skip
         if words is not None:
             novel.change(length=words, ended=False)
+        elif novel.finished:
+            say(f"The book is finished. To another length: `fabula runs resume {novel.id} --words N`.")
         return novel
 
     _run(task, settings, opens)

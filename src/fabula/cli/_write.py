@@ -143,7 +143,7 @@ def _with_series(told: Premise, models: Models) -> Premise:
     from fabula.opening import open_library
     from fabula.write import Series
 
-    with closing(open_library(models.settings())) as store:
+    with closing(open_library(models.settings(), create=True)) as store:
         series = Series(store, told.series)
         known = {c.name for c in series.cast()}
         for character in told.cast:
