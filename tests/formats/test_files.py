@@ -103,7 +103,9 @@ def test_a_doubtful_encoding_is_refused(data: bytes) -> None:
 def test_words_of_two_scripts_are_doubtful() -> None:
     from fabula.formats._files import _doubt
 
-    french = "L'été dernier, le gardien a trouvé une lettre où il était écrit que la mer était fermée, déjà oubliée là-bas.".encode("cp1252")
+    french = "L'été dernier, le gardien a trouvé une lettre où il était écrit que la mer était fermée, déjà oubliée là-bas.".encode(
+        "cp1252"
+    )
     assert not _doubt(french, french.decode("cp1252"))
     assert "two scripts" in _doubt(french, french.decode("cp1251"))
     assert "two scripts" in _doubt(french, french.decode("gb18030", "ignore"))
@@ -276,3 +278,13 @@ def test_a_long_text_without_line_breaks_is_read_in_linear_work(tmp_path: Path) 
     text = "word " * 400_000
     path.write_text(text, "utf-8")
     assert sum(len(scene.text) for scene in read_book(path).scenes()) > 1_900_000
+
+
+@pytest.mark.parametrize("name", ["own.md", "foreign.md", "foreign.txt"])
+@pytest.mark.parametrize("line", ["a{}x", "## a{}x", "* * *{}x", "{}", "-{}-"], ids=str)
+def test_long_runs_of_blanks_are_read_in_linear_work(name: str, line: str, tmp_path: Path) -> None:
+    """With a search that begins anew at every blank this would take minutes."""
+    path = tmp_path / name
+    own = render_book(ENGLISH, "markdown").decode() if name == "own.md" else "A story.\n"
+    path.write_text(f"{own}\n{line.format(' ' * 400_000)}\nThe end.\n", "utf-8")
+    assert read_book(path).chapters[-1].scenes[-1].text.endswith("The end.")

@@ -47,7 +47,7 @@ def read_docx(data: bytes, where: str) -> Book:
     fields = {name: one_line(core.findtext(f"{{*}}{name}") or "") if core is not None else "" for name in ("title", "creator", "language")}
     title, chapters = outline(_blocks(paragraphs))
     title = next((p.plain for p in paragraphs if p.style == "Title" and p.plain), "") or fields["title"] or title or stem
-    return Book(title, fields["language"] or "und", tuple(filter(None, re.split(r"\s*;\s*", fields["creator"]))), chapters)
+    return Book(title, fields["language"] or "und", tuple(filter(None, map(str.strip, fields["creator"].split(";")))), chapters)
 
 
 def _style_names(root: _Element) -> dict[str, str]:

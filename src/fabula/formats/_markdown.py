@@ -42,7 +42,7 @@ from fabula.formats._outline import Block, outline
 VERSION = 1
 _FRONT = re.compile(r"---[ \t]*\n(?=\S)(?P<yaml>.*?)(?:^|\n)(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL)
 _MARK = re.compile(r"<!-- (?P<kind>chapter|scene) (?P<json>\{.*\}) -->")
-_HEADING = re.compile(r"## *(?P<text>.*?)\s*")
+_HEADING = re.compile(r"## *(?P<text>.*)")
 _BREAK = re.compile(r" {0,3}([*_-])(?:[ \t]*\1){2,}[ \t]*")
 _BLOCK = r"\\*(?:#{1,6}(?:[ \t]|$)|([*_-])(?:[ \t]*\2){2,}[ \t]*$|[=-]+[ \t]*$|[-+*](?:[ \t]|$)|[<>]|`{3}|~{3}|\[[^\]]*\]:|\||&#(?:32|9);)"
 _NEEDS = re.compile(rf"^( {{0,3}})(?={_BLOCK})")
@@ -191,7 +191,7 @@ def _own_chapters(body: str, language: str) -> tuple[Chapter, ...]:
             else:
                 gathering.scene(name, values)
         elif heading := _HEADING.fullmatch(line) if re.match(r"##(?:[ \t]|$)", line) else None:
-            gathering.heading(heading["text"])
+            gathering.heading(heading["text"].rstrip())
         elif _BREAK.fullmatch(line):
             gathering.scene_break()
         else:
@@ -229,7 +229,7 @@ def _foreign_blocks(body: str) -> list[Block]:
 
 
 def _unwrapped(content: str) -> str:
-    hard = re.sub(r"(?: {2,}|\\)\n", "\0", content)
+    hard = re.sub(r"(?:(?<! ) {2,}|\\)\n", "\0", content)  # the look-behind: a long run of blanks is tried once
     wide = r"[\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff\uff00-\uffef]"
     soft = re.sub(rf"(?<={wide})\n(?={wide})", "", hard).replace("\n", " ")
     return _plain(soft.replace("\0", "\n"))
