@@ -11,9 +11,10 @@ import hashlib
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fabula.errors import InputError, ModelError
+from fabula.errors import InputError, LibraryDamaged, ModelError
 from fabula.settings import Settings
 
 if TYPE_CHECKING:
@@ -31,10 +32,9 @@ def open_library(settings: Settings, *, create: bool = False) -> Store:
 
     Raises:
         NotFound: there is none, and `create` is not set.
+        InputError: the file is something else.
         StoreError.
     """
-    from pathlib import Path
-
     from fabula.errors import NotFound
     from fabula.store import open_store
 
@@ -43,7 +43,19 @@ def open_library(settings: Settings, *, create: bool = False) -> Store:
     if not create and named and place != ":memory:" and not Path(place).expanduser().exists():
         where = settings.sources.get("library", "default")
         raise NotFound(f"There is no library {place} ({where}).", "Begin one with `fabula write`, or correct --library or FABULA_LIBRARY.")
-    return open_store(settings.library)
+    try:
+        return open_store(settings.library)
+    except LibraryDamaged as error:
+        if place != ":memory:" and _is_something_else(place):
+            raise InputError(error.message, error.next_action) from error
+        raise
+
+
+def _is_something_else(place: str) -> bool:
+    """Whether a file does not begin as a SQLite database, or not as one of ours: a wrong path rather than damage."""
+    with Path(place).expanduser().open("rb") as file:
+        header = file.read(100)
+    return not header.startswith(b"SQLite format 3\0") or header[68:72] != b"FABU"
 
 
 def model_choice(settings: Settings) -> ModelChoice:

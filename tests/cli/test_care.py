@@ -58,8 +58,23 @@ def test_doctor_of_a_file_that_is_no_library(fabula: Fabula, home: Path) -> None
     done = fabula("doctor")
     assert done.code == 4
     assert "not a library" in done.out
-    assert fabula("runs", "list").code == 1
+    for command in (["runs", "list"], ["write", "x", "--steps", "1"]):
+        wrong = fabula(*command)
+        assert wrong.code == 2
+        assert "novels.db is not a library" in wrong.err
     assert Path("novels.db").read_text().startswith("this is a shopping list")
+
+
+def test_a_database_of_another_program_is_a_wrong_path_and_a_damaged_library_is_not(fabula: Fabula, story: str, home: Path) -> None:
+    with sqlite3.connect("other.db") as other:
+        other.execute("CREATE TABLE log(a)")
+    other.close()
+    done = fabula("runs", "list", "--library", "other.db")
+    assert done.code == 2
+    assert "another program" in done.err
+    library = home / "novels.db"
+    library.write_bytes(library.read_bytes()[:4096] + b"\xff" * 60_000)
+    assert fabula("runs", "list").code == 1
 
 
 def test_doctor_names_a_bad_setting(fabula: Fabula, home: Path) -> None:

@@ -84,22 +84,21 @@ def _settings(settings: Settings, _repair: bool) -> Iterator[Seen]:
 
 def _library(settings: Settings, repair: bool) -> Iterator[Seen]:
     from fabula.cli._output import number, size
-    from fabula.opening import open_library
-    from fabula.store import RunRow, salvage
+    from fabula.store import RunRow, open_store, salvage
 
     path = Path(settings.library)
     if settings.library == ":memory:" or not path.exists():
         yield Seen("library", f"Library: {settings.library} is not there yet; the first run makes it.")
         return
     try:
-        store = open_library(settings)
+        store = open_store(settings.library)
     except LibraryDamaged as error:
         if not repair:
             yield Seen("library", error.message, bad=True, action="`fabula doctor --repair` saves what can be read.", code=error.code)
             return
         for finding in salvage(path):
             yield Seen("library", finding.message, bad=finding.serious, repaired=finding.repaired, code=finding.code)
-        store = open_library(settings)
+        store = open_store(settings.library)
     with closing(store):
         findings = store.repair() if repair else store.check()
         for one in findings:
