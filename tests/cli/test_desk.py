@@ -46,6 +46,18 @@ def test_enter_pick_own_plan_and_quit(fabula: Fabula, asked: list[Request]) -> N
     assert "fabula runs resume" in done.err
 
 
+def test_what_cannot_be_picked_says_what_can_be_done(fabula: Fabula) -> None:
+    done = sit(fabula, "1", "e 1", "q")
+    assert done.err.count("This passage has its plan already.") == 2
+    assert "Enter writes it" in done.err
+    run = fabula("write", "A keeper.", "--words", "150", "--json").json["run"]
+    done = fabula("runs", "resume", run, "--interactive", stdin="\n1\ne 1\nq\n")
+    assert done.code == 0
+    assert "There are 0 plans" not in done.err
+    assert "There is no plan" not in done.err
+    assert done.err.count("The book is finished.") == 4, "at the beginning and for each act"
+
+
 def test_the_end_of_input_is_the_end_of_the_sitting(fabula: Fabula) -> None:
     sit(fabula, "", "1")
     assert fabula("runs", "show", the_run(fabula), "--json").json["passages"] == 2

@@ -171,6 +171,10 @@ def test_resume_of_a_finished_book_asks_nothing(fabula: Fabula, home: Path) -> N
     done = fabula("runs", "resume", run, "--json")
     assert done.json["finished"]
     assert done.json["usage"]["calls"] == with_calls
+    told = fabula("runs", "resume", run).err
+    assert "The book is finished." in told
+    assert "--words" in told
+    assert "0 steps" not in told
     store = open_store(home / "novels.db")
     assert len(store.rows(StepRow, run=run)) == done.json["steps"]
     store.close()

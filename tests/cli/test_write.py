@@ -175,6 +175,48 @@ def test_keep_moves_what_a_person_edited_aside(fabula: Fabula, home: Path) -> No
     assert [path for path in home.glob("kept*.md") if "My own last line." in path.read_text("utf-8") and path.name != "kept.md"]
 
 
+@pytest.mark.parametrize(
+    "option",
+    [["--out", "no/such/b.md"], ["--out", "/proc/b.epub"], ["--keep", "no/k.md"], ["--keep", "mine.md"], ["--keep", "kept.txt"]],
+)
+def test_a_file_that_cannot_be_is_refused_before_anything_is_asked(
+    fabula: Fabula, home: Path, asked: list[Request], option: list[str]
+) -> None:
+    Path("mine.md").write_text("My diary.\n")
+    done = fabula("write", "A keeper.", "--series", "Lamps", "--steps", "3", *option)
+    assert done.code == 2
+    assert option[1] in done.err
+    assert asked == []
+    assert not (home / "novels.db").exists()
+    assert Path("mine.md").read_text() == "My diary.\n"
+
+
+def test_a_file_that_cannot_be_written_at_the_end_does_not_look_like_bad_input(fabula: Fabula, home: Path) -> None:
+    folder = Path("folder")
+    folder.mkdir()
+    arguments = ["--out", "folder/a.md", "--out", "b.md", "--steps", "2"]
+    replace_file = Path.replace
+
+    def full(self: Path, target: Path) -> Path:
+        if target.name == "a.md":
+            raise OSError(28, "No space left on device")
+        return replace_file(self, target)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Path, "replace", full)
+        done = fabula("write", "A keeper.", *arguments)
+    assert done.code == 1
+    run = fabula("runs", "list", "--json").json["runs"][0]["run"]
+    assert f"fabula runs export {run} --out" in done.err
+    assert Path("b.md").exists(), "the other file is written all the same"
+    assert not Path("folder/a.md").exists()
+
+
+def test_a_new_library_is_said_once(fabula: Fabula) -> None:
+    assert fabula("write", "A keeper.", "--series", "Lamps", "--steps", "1").err.count("New library: ") == 1
+    assert "New library" not in fabula("write", "A keeper.", "--steps", "1").err
+
+
 @pytest.mark.parametrize("setting", ["--model", "--small-model"])
 def test_a_limit_of_money_needs_the_price_of_each_model(fabula: Fabula, monkeypatch: pytest.MonkeyPatch, setting: str) -> None:
     def opens(choice: ModelChoice, **_: object) -> Scripted:

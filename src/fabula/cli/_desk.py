@@ -81,10 +81,13 @@ class Desk:
             await act(self, rest.strip())
         elif word.isdigit():
             await self.pick(int(word))
-        elif not line and self.novel.plan is not None:
+        elif line:
+            raise InputError(f"{word!r} is nothing that can be done here.", "Type h for help.")
+        elif self.novel.plan is not None:
             await self.write_on()
         else:
-            raise InputError(f"{word!r} is nothing that can be done here." if line else "There is no plan yet.", "Type h for help.")
+            self._must_choose()
+            self.plans()
 
     async def guarded(self, work: Awaitable[object]) -> None:
         """Do it; what goes wrong is said, and the person can go on, unless a limit is reached or the library fails."""
@@ -123,14 +126,25 @@ class Desk:
 
     async def pick(self, number: int) -> None:
         """Write on by a plan."""
-        if not self.novel.plans and self.novel.plan is not None:
-            raise InputError("This passage has its plan already.", "Enter writes it; e edits it; w TEXT replaces it.")
+        self._must_choose()
         self.novel.choose(number)
         await self.write_on()
+
+    def _must_choose(self) -> None:
+        """Raises InputError where there is nothing to pick from, with what can be done instead."""
+        if self.novel.finished:
+            raise InputError("The book is finished.", f"`fabula runs resume {self.novel.id} --words N` makes it longer; u undoes; q quits.")
+        if self.novel.plans:
+            return
+        if self.novel.plan is not None:
+            raise InputError("This passage has its plan already.", "Enter writes it; e edits it; w TEXT replaces it.")
+        raise InputError("There is no plan yet.", "w TEXT writes your own, a lets the author decide; h helps.")
 
     def plans(self) -> None:
         """Show what can come next."""
         novel = self.novel
+        if novel.finished:
+            return
         if novel.plan is not None:
             show(f"Plan of the next passage: {novel.plan['text']}", "italic cyan")
             show("Enter writes it; e edits it; w TEXT replaces it; h helps.", "dim")
@@ -215,6 +229,7 @@ class Desk:
         if held is not None and not rest:
             self.novel.set_plan(edit_text(str(held["text"]), name="plan"))
         else:
+            self._must_choose()
             chosen = acts.number(rest or ask_line("Which plan? "))
             if not 1 <= chosen <= len(plans):
                 raise InputError(f"There are {len(plans)} plans; {chosen} is none of them.")

@@ -14,7 +14,7 @@ from fabula.cli._options import Models, Result, Spending
 from fabula.cli._output import number, print_json, say, unit_name
 from fabula.cli._paper import sheet
 from fabula.cli._view import View
-from fabula.errors import InputError, LimitReached
+from fabula.errors import InputError, LimitReached, RunError
 
 if TYPE_CHECKING:
     from fabula.opening import Opened
@@ -38,11 +38,13 @@ class Task:
 
     def check(self) -> None:
         """Refuse a file that could not be written before anything is paid for. Raises InputError."""
-        from fabula.formats import format_of
+        from fabula.formats import check_keep, format_of
 
         for path in [*(self.result.out or []), *([self.result.keep] if self.result.keep else [])]:
             format_of(path)
             _probe(Path(path))
+        if self.result.keep:
+            check_keep(Path(self.result.keep).expanduser())
 
 
 def _probe(path: Path) -> None:
@@ -53,13 +55,15 @@ def _probe(path: Path) -> None:
     if target.is_dir():
         raise InputError(f"{target} is a folder.", "Name a file in it, e.g. book.epub.")
     if not target.parent.is_dir():
-        raise InputError(f"There is no folder {target.parent}.", "Make it first, or write the book to another place.")
+        raise InputError(
+            f"{target} cannot be written: there is no folder {target.parent}.", "Make it first, or write the book to another place."
+        )
     try:
         with tempfile.TemporaryFile(dir=target.parent):
             pass
     except OSError as error:
         said = error.strerror or str(error)
-        raise InputError(f"Nothing can be written in {target.parent}: {said}.", "Write the book to another place.") from error
+        raise InputError(f"{target} cannot be written; its folder takes no file: {said}.", "Write the book to another place.") from error
 
 
 def start(premise: Premise, task: Task, *, seed: str | None = None, anyway: bool = False) -> None:
@@ -94,10 +98,19 @@ def go_on(run: str, task: Task, *, words: int | None = None) -> None:
         if words is not None:
             novel.change(length=words, ended=False)
         elif novel.finished:
-            say(f"The book is finished. To another length: `fabula runs resume {novel.id} --words N`.")
+            say(
+                f"The book is finished. `fabula runs resume {novel.id} --words N` makes it longer, `fabula runs fork {novel.id}` begins "
+                f"another branch, `fabula memory edit {novel.id} --passage ID` edits it."
+            )
         return novel
 
     _run(task, settings, opens)
+
+
+def say_new(settings: Settings) -> None:
+    """Say that a library is about to be made, so that a mistyped path is noticed."""
+    if settings.library != ":memory:" and not Path(settings.library).expanduser().exists():
+        say(f"New library: {settings.library}")
 
 
 def settings_for(run: str, models: Models) -> tuple[Settings, str]:
@@ -134,6 +147,7 @@ def _run(task: Task, settings: Settings, opens: Open) -> None:
     from fabula.opening import opened
 
     task.check()
+    say_new(settings)
     view = View(sheet(story=not task.as_json))
     signals.before_exit = view.paper.close
 
@@ -169,7 +183,12 @@ def _listener(view: View, task: Task) -> Callable[[Progress], None]:
 def keep(novel: Novel, path: str) -> None:
     """Keep a Markdown file current; what a person edited in it is moved aside, and that is said."""
     if novel.passages():
-        kept = novel.keep(Path(path).expanduser())
+        try:
+            kept = novel.keep(Path(path).expanduser())
+        except InputError as error:
+            raise RunError(
+                error.message, f"The book is kept; go on with another file: `fabula runs resume {novel.id} --keep FILE.md`."
+            ) from error
         if kept.aside is not None:
             say(f"{path} had been edited; that version is now {kept.aside}.")
 
@@ -188,7 +207,10 @@ async def _drive(novel: Novel, view: View, task: Task) -> None:
             await novel.write(steps=task.steps)
     except LimitReached:
         view.paper.close()
-        _files(novel, task)
+        try:
+            _files(novel, task)
+        except RunError as error:
+            say(f"{error.message} {error.next_action}", "yellow")
         raise
     view.paper.close()
     files = _files(novel, task)
@@ -196,7 +218,8 @@ async def _drive(novel: Novel, view: View, task: Task) -> None:
         print_json({**facts(novel), "files": files, "usage": usage_of(novel.run.store, novel.id)})
         return
     done = len(novel.steps()) - before
-    say(f"{novel.title}: {number(novel.length)} {unit_name(novel.language)}, {done} steps in {_span(time.monotonic() - began)}.")
+    worked = f", {done} step{'s' if done != 1 else ''} in {_span(time.monotonic() - began)}" if done > 0 else ""
+    say(f"{novel.title}: {number(novel.length)} {unit_name(novel.language)}{worked}.")
     for path in files:
         say(f"Written to {path}")
     if not novel.finished:
@@ -228,11 +251,22 @@ def facts(novel: Novel) -> dict[str, Any]:
 
 
 def _files(novel: Novel, task: Task) -> list[str]:
+    """Write the files that were asked for, each whatever becomes of the others. Raises RunError where one could not be written."""
     if not novel.passages():
         return []
     if task.result.keep:
         keep(novel, task.result.keep)
-    return [str(novel.export(Path(path).expanduser(), note=task.result.credit)) for path in task.result.out or []]
+    files, failed = [], []
+    for path in task.result.out or []:
+        try:
+            files.append(str(novel.export(Path(path).expanduser(), note=task.result.credit)))
+        except InputError as error:
+            failed.append(error.message)
+    if failed:
+        for path in files:
+            say(f"Written to {path}")
+        raise RunError(" ".join(failed), f"The book is kept; write it again with `fabula runs export {novel.id} --out FILE`.")
+    return files
 
 
 def _span(seconds: float) -> str:

@@ -121,6 +121,7 @@ def write(
 
         premise = ask_line("What is the story about? ")
     told = story.premise(premise, mode="write", manuscript=manuscript, **book.fields())
+    task.check()
     start(_with_series(told, models), task, seed=story.seed, anyway=story.anyway)
 
 
@@ -140,10 +141,13 @@ def _with_series(told: Premise, models: Models) -> Premise:
     from contextlib import closing
     from dataclasses import replace
 
+    from fabula.cli._going_on import say_new
     from fabula.opening import open_library
     from fabula.write import Series
 
-    with closing(open_library(models.settings(), create=True)) as store:
+    settings = models.settings()
+    say_new(settings)
+    with closing(open_library(settings, create=True)) as store:
         series = Series(store, told.series)
         known = {c.name for c in series.cast()}
         for character in told.cast:

@@ -10,7 +10,7 @@ A scene's text is prose with light emphasis (`*so*`, `_so_`, `**so**`), which EP
 from __future__ import annotations
 
 from fabula.formats._book import Book, Chapter, Scene, split_heading
-from fabula.formats._files import SUFFIXES, Format, Kept, decode, format_of, keep_current, read_book, render_book, write_book
+from fabula.formats._files import SUFFIXES, Format, Kept, check_keep, decode, format_of, keep_current, read_book, render_book, write_book
 
 __all__ = [
     "SUFFIXES",
@@ -19,6 +19,7 @@ __all__ = [
     "Format",
     "Kept",
     "Scene",
+    "check_keep",
     "decode",
     "format_of",
     "keep_current",

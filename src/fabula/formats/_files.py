@@ -140,7 +140,7 @@ def keep_current(book: Book, path: str | os.PathLike[str]) -> Kept:
     Raises:
         InputError: a file is there that Fabula did not write, or it cannot be written.
     """
-    from fabula.formats._markdown import is_own, was_edited
+    from fabula.formats._markdown import was_edited
 
     target = Path(path)
     data = render_book(book, "markdown")
@@ -149,15 +149,39 @@ def keep_current(book: Book, path: str | os.PathLike[str]) -> Kept:
         there = _read(target)
         if there == data:
             return Kept(False, None)
-        text = decode(there, str(target)) if there.strip() else ""
-        if text and not is_own(text):
-            raise InputError(f"{target} is there already, and Fabula did not write it.", "Choose another name, or move that file.")
+        text = _own_text(there, target)
         if text and was_edited(text):
             numbers = (number for number in range(1, 1_000_000) if not target.with_suffix(f".edited-{number}.md").exists())
             aside = target.with_suffix(f".edited-{next(numbers)}.md")
             target.rename(aside)
     _replace(target, data)
     return Kept(True, aside)
+
+
+def check_keep(path: str | os.PathLike[str]) -> None:
+    """Whether `keep_current` may write there, asked before there is a book.
+
+    Raises:
+        InputError: a file is there that Fabula did not write.
+    """
+    target = Path(path)
+    if format_of(target) != "markdown":
+        raise InputError(f"{target} is to be kept current, and that is done in Markdown only.", "Name it with .md.")
+    if target.exists():
+        _own_text(_read(target), target)
+
+
+def _own_text(data: bytes, target: Path) -> str:
+    """What Fabula wrote, whatever was changed in it since; empty for an empty file. Raises InputError for any other file."""
+    from fabula.formats._markdown import is_own
+
+    if not data.strip():
+        return ""
+    with contextlib.suppress(InputError):
+        text = decode(data, str(target))
+        if is_own(text):
+            return text
+    raise InputError(f"{target} is there already, and Fabula did not write it.", "Choose another name, or move that file.")
 
 
 def decode(data: bytes, where: str, encoding: str | None = None, guessed: Callable[[str], None] | None = None) -> str:
