@@ -174,8 +174,8 @@ class Telling:
         chapter, fresh, index = self._chapter(position, low)
         kind: Kind = "first" if position["passages"] == 0 else "chapter" if fresh else "middle"
         if length is not None and position["passages"]:
-            left = length - position["length"]
-            if left <= high and self._last_chapter(index):
+            left, usual = length - position["length"], position["length"] / position["passages"]
+            if left <= max(high, usual) and self._last_chapter(index):
                 kind = "last"
                 low, high = max(1, min(low, left)), max(high, min(left, 2 * high))
             elif position["length"] + high > 0.9 * length:
