@@ -140,19 +140,23 @@ async def recall(t: Telling, plan: str) -> list[Memo]:
 
 def passage_prompt(t: Telling, place: Place, plan: Plan, memos: Sequence[Memo]) -> Rendered:
     """The prompt of a novel's step: everything that the model sees before it writes a passage."""
-    tail = t.tail(
-        "passage",
-        memories=t.memories(memos),
-        plan=t.fit(plan.text, "plan"),
-        note=t.note(),
-        low=place.low,
-        high=place.high,
-        unit=unit_name(t.language),
-        place=place.kind,
-        ending=t.ending(),
-        play=t.play,
-    )
+    tail = t.tail("passage", **_slots(t, place, plan, memos))
     return limited(joined(t.context(), tail), min(t.passage_tokens, answer_tokens(place.high, t.language, t.facts.token_ratio)))
+
+
+def _slots(t: Telling, place: Place, plan: Plan, memos: Sequence[Memo]) -> dict[str, Any]:
+    """What both ways of asking for a passage show after the context."""
+    return {
+        "memories": t.memories(memos),
+        "plan": t.fit(plan.text, "plan"),
+        "note": t.note(),
+        "low": place.low,
+        "high": place.high,
+        "unit": unit_name(t.language),
+        "place": place.kind,
+        "ending": t.ending(),
+        "play": t.play,
+    }
 
 
 async def prose(t: Telling, place: Place, plan: Plan, memos: Sequence[Memo]) -> str:
@@ -228,20 +232,8 @@ async def beats(t: Telling, place: Place, plan: Plan, memos: Sequence[Memo]) -> 
 
 async def single_call(t: Telling, place: Place, plan: Plan, memos: Sequence[Memo]) -> tuple[str, Books]:
     """Passage and book-keeping in one structured answer, as the paper has it."""
-    tail = t.tail(
-        "single",
-        memories=t.memories(memos),
-        plan=t.fit(plan.text, "plan"),
-        note=t.note(),
-        low=place.low,
-        high=place.high,
-        unit=unit_name(t.language),
-        place=place.kind,
-        ending=t.ending(),
-        play=t.play,
-        language_name=t.premise.language_name(),
-        plan_sentences=t.plan_sentences(),
-    )
+    words = {"language_name": t.premise.language_name(), "plan_sentences": t.plan_sentences()}
+    tail = t.tail("single", **_slots(t, place, plan, memos), **words)
     prompt = limited(joined(t.context(), tail), t.passage_tokens + t.book_tokens)
     inside = check_prose(t.language, t.recent_texts(), max(1, place.low // 4))
 
