@@ -10,6 +10,7 @@ from __future__ import annotations
 from fabula.text._language import detect_language, is_language
 from fabula.text._length import length, step_length, to_tokens, unit
 from fabula.text._loops import Loop, find_loop
+from fabula.text._names import LANGUAGE_NAMES
 from fabula.text._quotes import best_quote, find_quote, find_requoted, repeated_share
 from fabula.text._sentences import ends_finished, sentences, trim_to_sentence
 from fabula.text._split import Span, split
@@ -17,6 +18,7 @@ from fabula.text._terms import lexical_terms
 from fabula.text._tokens import TokenRatio, count_tokens, truncate_tokens
 
 __all__ = [
+    "LANGUAGE_NAMES",
     "Loop",
     "Span",
     "TokenRatio",
