@@ -32,8 +32,10 @@ from fabula.store import (
     StepRow,
     Store,
     TakenRow,
+    TextRow,
     VectorRow,
     WithdrawnRow,
+    text_hash,
 )
 
 from .conftest import Make
@@ -62,6 +64,7 @@ EVERY: tuple[Row, ...] = (
     PieceRow("run-a", "main", "plan", 4, 3, ["a", {"b": "c"}], "person"),
     IntakeRow("run-a", 5, 17),
     RecordRow("rec-1", "run-a", "main", 3, "add", {"text": "A boat."}, "library", "mira", "person", "mira own boat", "h" * 64),
+    TextRow("run-a", text_hash("第一章\n\n" + "Море. " * 900), "第一章\n\n" + "Море. " * 900),
     VectorRow("h" * 64, "e5", b"\x00\x01" * 384),
     InboxRow("run-a", "set", {"object": "stove", "state": "on fire"}, 3.25),
     TakenRow(3, "run-a"),

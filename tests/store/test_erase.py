@@ -124,6 +124,7 @@ def test_no_byte_is_left(path: Path, secret: str) -> None:
         "outputs": 1,
         "pieces": 1,
         "prompts": 2,
+        "sources": 0,
         "vectors": 2,
         "other": 5,
         "names": 0,
@@ -175,7 +176,7 @@ def test_what_stands_in_its_place(path: Path) -> None:
     assert [row.hash for row in store.rows(RecordRow)] == ["", "h2"]
     assert store.pure("f") is None, "a text with holes serves no other run"
     (fact,) = store.rows(FactRow, name="erased")
-    assert fact.value == {"why": "a wish", "marks": [sign]}
+    assert fact.value == {"why": "a wish", "marks": [sign], "runs": ["run-a"]}
     assert store.rows(LogRow, kind="erase")
     store.close()
 

@@ -27,9 +27,11 @@ from fabula.store import (
     RunRow,
     StepRow,
     TakenRow,
+    TextRow,
     WithdrawnRow,
     _database,
     open_store,
+    text_hash,
 )
 from fabula.store._schema import MIGRATIONS
 from fabula.store._sqlite import SQLiteStore
@@ -120,17 +122,17 @@ def test_a_migration_runs_once_after_a_copy_was_made(path: Path, monkeypatch: py
         calls.append("notes")
         database.do("CREATE TABLE notes(n INTEGER PRIMARY KEY) STRICT")
 
-    monkeypatch.setattr("fabula.store._opening.MIGRATIONS", (*MIGRATIONS, ("0002_notes", add_notes)))
+    monkeypatch.setattr("fabula.store._opening.MIGRATIONS", (*MIGRATIONS, ("0003_notes", add_notes)))
     for _ in range(2):
         store = open_store(path)
         assert [row.name for row in store.rows(FactRow)] == ["kept"]
         store.close()
     assert calls == ["notes"]
     monkeypatch.undo()
-    old = open_store(path.with_name("fabula.db.before-0002_notes"))
+    old = open_store(path.with_name("fabula.db.before-0003_notes"))
     assert [row.name for row in old.rows(FactRow)] == ["kept"]
     old.close()
-    with pytest.raises(LibraryTooNew, match="0002_notes"):
+    with pytest.raises(LibraryTooNew, match="0003_notes"):
         open_store(path)
 
 
@@ -141,7 +143,7 @@ def test_a_migration_that_fails_changes_nothing(path: Path, monkeypatch: pytest.
         database.do("CREATE TABLE half(n)")
         database.do("nonsense")
 
-    monkeypatch.setattr("fabula.store._opening.MIGRATIONS", (*MIGRATIONS, ("0002_fails", fails)))
+    monkeypatch.setattr("fabula.store._opening.MIGRATIONS", (*MIGRATIONS, ("0003_fails", fails)))
     with pytest.raises(StoreError):
         open_store(path)
     monkeypatch.undo()
@@ -276,6 +278,9 @@ READS: dict[str, Any] = {
     "pure": lambda s: s.pure("f"),
     "raised": lambda s: s.raised(LINE, "main", 3, "p"),
     "usage": lambda s: s.usage("a"),
+    "text": lambda s: s.text(text_hash("x")),
+    "texts of a run": lambda s: s.rows(TextRow, run="a"),
+    "text of a run": lambda s: s.rows(TextRow, run="a", hash="h"),
     "records": lambda s: s.records(LINE, entities=["mira"], after=7, lanes=["main"]),
     "vectors": lambda s: s.vectors(["h"], "e5"),
     "search": lambda s: s.search(["x", "y"], runs=["a"]),
@@ -317,6 +322,7 @@ def test_no_read_of_a_step_looks_through_a_table(name: str) -> None:
     with store.write("abc", "x") as tx:
         tx.add(RunRow("abc", "k", "", "", "", {}))
         tx.add(RecordRow("r", "a", "m", 0, "add", {}, terms="x"))
+        tx.add(TextRow("a", text_hash("x"), "x"))
     store.asked.clear()
     READS[name](store)
     assert store.asked

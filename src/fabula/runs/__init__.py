@@ -7,6 +7,7 @@ through its `Context` alone. Everything is async; `fabula.run_sync` is the synch
 
 from fabula.runs._asking import Ask, Check, Fallback, Refusal, Reply, Watch, always
 from fabula.runs._context import Context, Memo
+from fabula.runs._create import create, facts_of, fork, leave_input
 from fabula.runs._drive import advance
 from fabula.runs._export import export, row_dict
 from fabula.runs._facts import Limits, ModelFacts
@@ -16,7 +17,7 @@ from fabula.runs._progress import Answered, Asked, Listener, Noted, Progress, St
 from fabula.runs._prompts import Prompt, Prompts, Rendered, copy_prompts, own_prompts, parse_prompt
 from fabula.runs._recurrence import Pieces, Recurrence
 from fabula.runs._replay import Difference, replay
-from fabula.runs._run import Run, create, facts_of, fork, leave_input
+from fabula.runs._run import Run
 from fabula.runs._trace import Divergence, Stale, Trace, TracedCall, diff, drafts, stale, stale_pieces, trace
 
 __all__ = [

@@ -93,12 +93,18 @@ class Context:
         self._rests = sorted(f"{self.lanes[0]}/{name}" for name in names)
 
     def closed(self, lane: str) -> bool:
-        """This step's time of another lane is final: it may be read."""
-        return self._replayed is not None or self.run.next[lane] >= self.time
+        """This step's time of another lane is final: it may be read. A lane that has ended is final for good."""
+        return self._replayed is not None or self.run.next[lane] >= min(self.time, self.run.lanes[lane][1])
 
     def put(self, name: str, value: Any, *, lane: str | None = None, at: int | None = None) -> None:
         """Set a piece for the next version (or for version `at` inside the step's interval). Plain JSON values only."""
         self.puts[self.lanes[0] if lane is None else lane, name, self.time + 1 if at is None else at] = value
+
+    def text(self, text_hash: str) -> str:
+        """A source text by its hash (`store.text_hash`), as `runs.create` was given it. It never changes, so a step may read any at any
+        time, and a replay reads it too. Raises NotFound.
+        """
+        return self.run.text(text_hash)
 
     @property
     def premise(self) -> Mapping[str, Any]:
@@ -177,11 +183,35 @@ class Context:
         named: tuple[str, ...] = (),
         exclude: frozenset[str] = frozenset(),
         policy: Policy = "fact",
+        lanes: tuple[str, ...] | None = None,
+        everywhere: bool = False,
     ) -> list[Memo]:
-        """What the memory has on `text`, best first, within `budget` tokens. Journaled at an address and served from there on a rerun."""
+        """What the memory has on `text`, best first, within `budget` tokens. Journaled at an address and served from there on a rerun.
+
+        Args:
+            text: the question.
+            part: names the recall in its step.
+            limit: most records.
+            budget: most tokens of their texts.
+            kinds: only these; empty = all.
+            named: whom the question names.
+            exclude: ids that the prompt has already.
+            policy: how records are ranked.
+            lanes: whose run records; None = the step's own. Other lanes must be at this step's time or have ended, as for `piece`.
+            everywhere: whatever the line holds before this step's time, of every lane, however far that one has come. For a question
+                asked on a fork: only while no other step of the run is made.
+
+        Raises:
+            NotPossible: a lane that is not so far yet, or other steps are in flight (`everywhere`).
+            Offline: a replay, and the journal lacks the recall.
+        """
         run = self.run
         self.once(("recall", part))
-        shape = "\x1f".join([text, str(limit), str(budget), ",".join(kinds), ",".join(named), ",".join(sorted(exclude)), policy])
+        among = self._among(lanes, everywhere)
+        words = [text, str(limit), str(budget), ",".join(kinds), ",".join(named), ",".join(sorted(exclude)), policy]
+        if among != self.lanes:  # journals of before know no other
+            words.append("everywhere" if among is None else "lanes " + "+".join(among))
+        shape = "\x1f".join(words)
         query_hash = hashlib.sha256(shape.encode("utf-8", "surrogatepass")).hexdigest()[:16]
         self._parts.append(part)
         rows = run.store.rows(
@@ -191,7 +221,7 @@ class Context:
             return [Memo(**memo) for memo in rows[0].found["found"]]
         if run.memory is None:
             raise Offline(f"The journal has no recall {part!r} of step {self.time}.")
-        view = View(tuple(run.line), self.lanes, self.time, self.read_at, run.recurrence.entities(run))
+        view = View(tuple(run.line), among, self.time, self.read_at, run.recurrence.entities(run))
         ratio = self.facts().token_ratio
         query = Query(
             text,
@@ -227,6 +257,23 @@ class Context:
         }
         self._recalled.append(RecallRow(run.id, self.key, self.time, self.take, part, query_hash, found))
         return memos
+
+    def _among(self, lanes: tuple[str, ...] | None, everywhere: bool) -> tuple[str, ...] | None:
+        """The lanes whose records a recall may find; None = all of the line."""
+        if everywhere:
+            if lanes is not None:
+                raise NotPossible("A recall is of some lanes or of everywhere, not both.")
+            if self._replayed is None and any(other != self.lanes for other, _ in self.run.running.values()):
+                raise NotPossible(f"Step {self.key}@{self.time} recalls everywhere while other steps of run {self.run.id} are made.")
+            return None
+        if lanes is None or set(lanes) == set(self.lanes):
+            return self.lanes
+        for lane in lanes:
+            if lane not in self.run.lanes:
+                raise NotPossible(f"Step {self.key}@{self.time} recalls from lane {lane!r}, which run {self.run.id} does not have.")
+            if lane not in self.lanes and not self.closed(lane):
+                raise NotPossible(f"Step {self.key}@{self.time} recalls from lane {lane}, which is at {self.run.next[lane]}.")
+        return tuple(sorted(set(lanes)))
 
     def remember(self, name: str, record: Record) -> str:
         """Keep a new memory at the commit. Its id derives from (run, lane, time, name); the engine fills in where it stands."""

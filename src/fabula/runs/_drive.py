@@ -79,8 +79,10 @@ def _over(run: Run, lane: str, until: int) -> bool:
 
 
 def _blocked(run: Run, lane: str) -> bool:
-    """Someone who is behind could still matter to this lane's next step."""
+    """Someone who is behind, and has not ended, could still matter to this lane's next step."""
     time = run.next[lane]
     return any(
-        behind < time and run.recurrence.reaches(run, other, behind, lane, time) for other, behind in run.next.items() if other != lane
+        behind < min(time, run.lanes[other][1]) and run.recurrence.reaches(run, other, behind, lane, time)
+        for other, behind in run.next.items()
+        if other != lane
     )

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import bisect
-import os
 import time as wall_clock
-from collections import defaultdict
+from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -16,6 +15,7 @@ from fabula.errors import FabulaError, InputError, NotPossible
 from fabula.memory import Memory
 from fabula.models import Model, Usage
 from fabula.runs._context import Context
+from fabula.runs._create import facts_of
 from fabula.runs._facts import MODEL_PIECE, SMALL_MODEL_PIECE, Limits, ModelFacts
 from fabula.runs._progress import Listener, Noted, Progress, silent
 from fabula.runs._prompts import Prompts
@@ -30,7 +30,6 @@ from fabula.store import (
     PieceRow,
     RaisedRow,
     RecordRow,
-    RunRow,
     StepRow,
     Store,
     TakenRow,
@@ -40,75 +39,8 @@ from fabula.text import TokenRatio, count_tokens
 
 _PROMPTS = Path(__file__).parent / "prompts"
 _COUNTED = 4_096
-
-
-def create(
-    store: Store,
-    recurrence: Recurrence,
-    premise: Mapping[str, Any],
-    *,
-    title: str = "",
-    run: str | None = None,
-    seed: str | None = None,
-    model: Model | None = None,
-    small_model: Model | None = None,
-) -> str:
-    """A new run; returns its id. Its seed is drawn once, journaled and inherited by forks. Nothing is asked yet."""
-    run, seed = run or os.urandom(6).hex(), seed or os.urandom(8).hex()
-    with store.write(run, "create") as tx:
-        tx.add(RunRow(run, recurrence.kind, title, seed, seed, premise))
-        for lane, (born, ends) in recurrence.lanes(premise).items():
-            if "+" in lane or not lane:
-                raise InputError(f"A lane may not be called {lane!r}.")
-            tx.add(LaneRow(run, lane, born, ends))
-        for (lane, name), value in recurrence.start(premise).items():
-            tx.add(PieceRow(run, lane, name, 0, -1, value))
-        for (lane, name), used in ((MODEL_PIECE, model), (SMALL_MODEL_PIECE, small_model)):
-            if used is not None:
-                tx.add(PieceRow(run, lane, name, 0, -1, facts_of(store, used).as_dict()))
-        tx.add(IntakeRow(run, 0, tx.pos))
-    return run
-
-
-def fork(store: Store, parent: str, cut: int, *, title: str = "", run: str | None = None, model_seed: str | None = None) -> str:
-    """A pointer: (parent, cut in logical time, pin in the journal). Copies nothing. Its model seed is its own.
-
-    Raises:
-        NotFound: no such parent.
-        InputError: a cut before the beginning.
-    """
-    row = store.run(parent)
-    line = store.line(row.id)
-    last = store.steps(line, newest_first=True, limit=1)
-    most = last[0].time + 1 if last else max(0, line[1].cut if len(line) > 1 else 0)
-    if not 0 <= cut <= most:
-        raise InputError(
-            f"Run {row.id} can be forked at a step from 0 to {most}, not at {cut}.", f"See its steps with `fabula runs show {row.id}`."
-        )
-    run = run or os.urandom(6).hex()
-    with store.write(run, "fork") as tx:
-        pin = tx.pos - 1
-        tx.add(
-            replace(
-                row, id=run, title=title or row.title, parent=row.id, cut=cut, pin=pin, model_seed=model_seed or os.urandom(8).hex(), pos=0
-            )
-        )
-        tx.add(IntakeRow(run, cut, tx.pos))
-    return run
-
-
-def facts_of(store: Store, model: Model) -> ModelFacts:
-    """A model's facts, with the token ratio that earlier runs learnt of it."""
-    learnt = store.rows(FactRow, name=f"token_ratio:{model.name}", newest_first=True, limit=1)
-    return ModelFacts.of(model, TokenRatio.from_dict(learnt[0].value).ratio if learnt else None)
-
-
-def leave_input(store: Store, run: str, kind: str, payload: Any) -> int:
-    """What a process that does not hold the run leaves for its holder (a person's edit, a direction). Returns its position."""
-    row = store.run(run)
-    with store.write(row.id, "inbox") as tx:
-        tx.add(InboxRow(row.id, kind, payload, wall_clock.time()))
-        return tx.pos
+_TEXTS_KEPT = 8_000_000
+"""Characters of source texts that stay in memory."""
 
 
 @dataclass(slots=True)
@@ -165,6 +97,7 @@ class Run:
         self._taking = 0
         self.engine_prompts = Prompts(_PROMPTS, str(self.row.premise.get("language", "en")))
         self._counts: dict[str, int] = {}
+        self._texts: OrderedDict[str, str] = OrderedDict()
         self._ratios: dict[str, TokenRatio] = {}
         self.load()
         if self.holding:
@@ -212,6 +145,18 @@ class Run:
         """Every live version of a piece, oldest first."""
         held = self._pieces.get((next(iter(self.lanes)) if lane is None else lane, name))
         return list(held.rows) if held else []
+
+    def text(self, text_hash: str) -> str:
+        """A source text of the library by its hash (`store.text_hash`). Those read last stay in memory. Raises NotFound."""
+        found = self._texts.get(text_hash)
+        if found is None:
+            found = self._texts[text_hash] = self.store.text(text_hash)
+            kept = sum(map(len, self._texts.values()))
+            while kept > _TEXTS_KEPT and len(self._texts) > 1:
+                kept -= len(self._texts.popitem(last=False)[1])
+        else:
+            self._texts.move_to_end(text_hash)
+        return found
 
     # -- models, counts ------------------------------------------------------------------------------------------------
 

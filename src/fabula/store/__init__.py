@@ -12,6 +12,7 @@ from collections.abc import Callable as _Callable
 from pathlib import Path as _Path
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
+from fabula.store._codec import text_hash
 from fabula.store._port import Among, Between, Condition, Fault, Store, Transaction
 from fabula.store._rows import (
     FAR,
@@ -37,6 +38,7 @@ from fabula.store._rows import (
     Status,
     StepRow,
     TakenRow,
+    TextRow,
     VectorRow,
     WithdrawnRow,
 )
@@ -73,11 +75,13 @@ __all__ = [
     "StepRow",
     "Store",
     "TakenRow",
+    "TextRow",
     "Transaction",
     "VectorRow",
     "WithdrawnRow",
     "open_store",
     "salvage",
+    "text_hash",
 ]
 
 

@@ -74,3 +74,8 @@ def listed(values: Any) -> str:
 def digest(text: str) -> bytes:
     """16 bytes that name a text by its content."""
     return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+
+
+def text_hash(text: str) -> str:
+    """The name of a source text by its content (`TextRow.hash`): 32 hex digits. Writes nothing."""
+    return digest(text).hex()

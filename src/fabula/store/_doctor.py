@@ -126,7 +126,7 @@ def _unreadable(database: Database) -> Iterator[_Ill]:
             bad.append(key)
     if bad:
         yield _Ill(
-            Finding("unreadable_texts", f"{len(bad)} messages of prompts cannot be read."),
+            Finding("unreadable_texts", f"{len(bad)} messages of prompts or source texts cannot be read."),
             lambda: _each(
                 database,
                 "UPDATE texts SET hash = NULL, body = ? WHERE id = ?",
@@ -317,9 +317,9 @@ def _there(database: Database, name: str, pos: object) -> bool:
 
 
 def _messages(database: Database) -> Iterator[_Ill]:
-    """Every message of a prompt is there."""
+    """Every message of a prompt and every source text is there."""
     known = {row[0] for row in database.all("SELECT id FROM texts")}
-    missing: set[int] = set()
+    missing = {row[0] for row in database.all("SELECT text FROM sources")} - known
     for (prompt,) in database.stream("SELECT prompt FROM calls WHERE prompt <> ''"):
         try:
             missing |= {text for _, text in unpack_json(prompt)} - known
@@ -327,7 +327,7 @@ def _messages(database: Database) -> Iterator[_Ill]:
             continue
     if missing:
         yield _Ill(
-            Finding("missing_texts", f"{len(missing)} messages of prompts are missing."),
+            Finding("missing_texts", f"{len(missing)} messages of prompts or source texts are missing."),
             lambda: _each(
                 database, "INSERT INTO texts VALUES (?, NULL, ?)", [(key, LOST) for key in sorted(missing)], f"They read {LOST} now."
             ),

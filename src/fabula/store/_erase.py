@@ -3,7 +3,8 @@
 
 A text is looked for as it is and as it stands escaped inside JSON, also inside JSON that stands in a JSON string. A streamed
 text is put together from its partial rows first, so that one cut in two is found. Names (ids, lanes, purposes …) are
-no content: they are counted in `names` and stay, since rows are found by them.
+no content: they are counted in `names` and stay, since rows are found by them. A source text keeps its length and its lines, so that
+what was read of its other parts can still be found there, and read again, at the same place.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from fabula.errors import InputError, LibraryBusy, LibraryFull
 from fabula.store._codec import listed, pack, pack_json, unpack, unpack_json
 from fabula.store._database import Database
 from fabula.store._lines import tokens
-from fabula.store._rows import CallRow, PieceRow, RecallRow, RecordRow, StepRow
+from fabula.store._rows import CallRow, PieceRow, RecallRow, RecordRow, RunRow, StepRow, TextRow
 from fabula.store._schema import SHIFT, TABLES, Table
 
 SHORTEST = 4
@@ -33,6 +34,15 @@ _COUNTS = {"records": "records", "calls": "calls", "steps": "outputs"}
 def mark(text: str) -> str:
     """What stands in a text's place."""
     return f"⟨erased {sha256(text.encode('utf-8', 'surrogatepass')).hexdigest()[:12]}⟩"
+
+
+_LINES = frozenset("\n\r\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029")
+
+
+def fitted(said: str, gone: str) -> str:
+    """A mark cut, or filled up, to the length of what it replaces, with line breaks where they were."""
+    filled = said.ljust(len(gone), "·")
+    return "".join(old if old in _LINES else new for old, new in zip(gone, filled, strict=False))
 
 
 def _forms(text: str) -> list[str]:
@@ -86,6 +96,10 @@ class _Texts:
         text = unpack(column)
         return pack(self.blank(text)) if self.pattern.search(text) else None
 
+    def in_source(self, column: str | bytes) -> str | bytes:
+        """The new column of a source text."""
+        return pack(self.pattern.sub(lambda found: fitted(self.marks[found.group()], found.group()), unpack(column)))
+
     def in_json(self, column: str | bytes, *, numbers: bool = True) -> str | bytes | None:
         """The new column, or None where nothing is to be erased."""
         if not self.pattern.search(unpack(column)):
@@ -109,8 +123,10 @@ class Erasure:
         self.texts = _Texts(wanted)
         self.database = database
         self.counts: dict[str, int] = dict.fromkeys(
-            ("records", "calls", "outputs", "pieces", "prompts", "vectors", "other", "names", "replays"), 0
+            ("records", "calls", "outputs", "pieces", "prompts", "sources", "vectors", "other", "names", "replays"), 0
         )
+        self.runs: set[str] = set()
+        """Touched."""
         self._hashes: set[str] = set()
         self._positions: set[int] = set()
         self._addresses: set[tuple[str, str, int]] = set()
@@ -128,22 +144,38 @@ class Erasure:
 
     def said(self, why: str) -> dict[str, Any]:
         """What the library keeps of this act: hashes and the reason."""
-        return {"why": self.texts.blank(why) if self.texts.wanted else why, "marks": [mark(text) for text in self.texts.wanted]}
+        return {
+            "why": self.texts.blank(why) if self.texts.wanted else why,
+            "marks": [mark(text) for text in self.texts.wanted],
+            "runs": sorted(self.runs),
+        }
 
     def _messages(self) -> None:
-        """Messages of prompts. A blanked one is no longer found by its content, so that the same text, if it comes again, is kept anew."""
-        changed = {
-            key: column
-            for key, body in self.database.stream("SELECT id, body FROM texts")
-            if (column := self.texts.in_text(body)) is not None
-        }
-        for key, column in changed.items():
-            self.database.do("UPDATE texts SET hash = NULL, body = ? WHERE id = ?", (column, key))
-        self.counts["prompts"] = len(changed)
-        if changed:
-            for n, run, step, time, prompt in self.database.all("SELECT n, run, step, time, prompt FROM calls WHERE prompt <> ''"):
-                if any(key in changed for _, key in unpack_json(prompt)):
-                    self._touch(n, (run, step, time))
+        """Messages of prompts, and source texts. A blanked one is no longer found by its content, so that the same text, if it comes
+        again, is kept anew.
+        """
+        database, pattern = self.database, self.texts.pattern
+        changed = {key for key, body in database.stream("SELECT id, body FROM texts") if pattern.search(unpack(body))}
+        if not changed:
+            return
+        keys = listed(sorted(changed))
+        sources = {row[0] for row in database.all("SELECT text FROM sources WHERE text IN (SELECT value FROM json_each(?))", (keys,))}
+        for key in sorted(changed):  # one at a time: source texts may be large
+            found = database.one("SELECT body FROM texts WHERE id = ?", (key,))
+            assert found is not None
+            column = self.texts.in_source(found[0]) if key in sources else self.texts.in_text(found[0])
+            database.do("UPDATE texts SET hash = NULL, body = ? WHERE id = ?", (column, key))
+        self.counts["sources"], self.counts["prompts"] = len(sources), len(changed - sources)
+        self.runs |= {row[0] for row in database.all("SELECT run FROM sources WHERE text IN (SELECT value FROM json_each(?))", (keys,))}
+        asked = []
+        for n, run, step, time, prompt in database.all("SELECT n, run, step, time, prompt FROM calls WHERE prompt <> ''"):
+            if any(key in changed for _, key in unpack_json(prompt)):
+                self._touch(n, (run, step, time))
+                self.runs.add(run)
+                asked.append(n >> SHIFT)
+        # a step of another run may go by the answer (a pure call), which it cannot find again without the prompt
+        sql = f"SELECT n >> {SHIFT} FROM calls WHERE asked > 0 AND asked IN (SELECT value FROM json_each(?))"
+        self._positions.update(row[0] for row in database.all(sql, (listed(asked),)))
 
     def _partials(self) -> None:
         """A text that was cut in two by the stream: all of it goes into the first partial."""
@@ -161,8 +193,11 @@ class Erasure:
                     self.database.do("UPDATE calls SET answer = ? WHERE n = ?", (pack(text), n))
                     self.counts["calls"] += 1
                     self._touch(n, (at[0], at[1], at[2]))
+                    self.runs.add(at[0])
 
     def _table(self, table: Table) -> None:
+        if table.kind is TextRow:
+            return  # its content is among the texts
         texts, values = table.texts, (*table.json, *(("notes",) if table.kind is CallRow else ()))
         names = [column for column in table.columns if column not in (*texts, *values, "prompt", "vector") and column not in _NO_NAMES]
         columns = (*texts, *values, *names)
@@ -195,6 +230,9 @@ class Erasure:
             new["pure"] = 0  # another run shall ask again, not get a text with holes
         sets = ", ".join(f'"{column}" = ?' for column in new)
         self.database.do(f"UPDATE {table.name} SET {sets} WHERE n = ?", (*new.values(), n))
+        owner = "run" if "run" in table.columns else "id" if table.kind is RunRow else ""
+        if owner:
+            self.runs.update(self.database.one(f"SELECT {owner} FROM {table.name} WHERE n = ?", (n,)) or ())
         self.counts[_COUNTS.get(table.name, table.name if table.name in self.counts else "other")] += 1
         if table.name not in self.counts and table.name not in _COUNTS and table.kind is not RecallRow:
             return

@@ -87,6 +87,9 @@ class Store(Protocol):
     def export(self, line: Sequence[Reach]) -> Iterator[Row]:
         """Every row that belongs to these runs, by position, for the journal's export (SPEC M7). Streams; no list is built."""
 
+    def text(self, text_hash: str) -> str:
+        """A source text by its `text_hash(…)`, whichever run brought it. Raises NotFound."""
+
     def position(self) -> int:
         """The latest position that is committed; inside an open write the one before it, so that what may be rolled back is not cached."""
 
@@ -165,10 +168,14 @@ class Store(Protocol):
         """Who holds the run now, from any process; None = nobody."""
 
     def erase(self, texts: Iterable[str], why: str) -> Mapping[str, int]:
-        """Blank every occurrence of these texts (>= 4 characters) in records, prompts, answers, pieces, outputs, index, and drop their
-        vectors; in their place stands `⟨erased HASH⟩`. Cannot be undone; leaves no trace in free pages of the file. Returns how
-        many rows of each kind were changed, and `replays`: how many steps can no longer be replayed. Raises InputError for a text
-        that is too short, Held where someone else holds a run.
+        """Blank every occurrence of these texts (>= 4 characters) in records, prompts, answers, pieces, outputs, source texts, index, and
+        drop their vectors; in their place stands `⟨erased HASH⟩`. Source texts keep their length and their lines, so that every
+        span of them stays where it was; and they keep their names. Cannot be undone; leaves no trace in free pages of the file.
+
+        Returns how many rows of each kind were changed, and `replays`: how many steps can no longer be replayed. Which runs were
+        touched stands in the latest fact `erased`, `{"why", "marks", "runs": [ids]}`.
+
+        Raises InputError for a text that is too short, Held where someone else holds a run.
         """
 
     def backup(self, target: Path) -> int:

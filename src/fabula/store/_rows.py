@@ -227,6 +227,20 @@ class VectorRow:
 
 
 @dataclass(frozen=True, slots=True)
+class TextRow:
+    """A source text that a run reads. The text itself is kept once by content, however many rows name it, and never changes.
+
+    Reading a part of it takes the whole into memory, so a text of many megabytes is better kept as several.
+    """
+
+    run: str
+    hash: str
+    """`text_hash(text)`; writing another one is refused."""
+    text: str
+    pos: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class InboxRow:
     """What a second process left for the holder of a run."""
 
@@ -269,6 +283,7 @@ Row = (
     | IntakeRow
     | RecordRow
     | VectorRow
+    | TextRow
     | InboxRow
     | TakenRow
     | FactRow

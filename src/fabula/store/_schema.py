@@ -30,6 +30,7 @@ from fabula.store._rows import (
     RunRow,
     StepRow,
     TakenRow,
+    TextRow,
     VectorRow,
     WithdrawnRow,
 )
@@ -134,7 +135,21 @@ def _start(database: Database) -> None:
     database.do(FIND)
 
 
-MIGRATIONS: tuple[tuple[str, Callable[[Database], None]], ...] = (("0001_start", _start),)
+SOURCES = """
+CREATE TABLE sources(n INTEGER PRIMARY KEY, run TEXT NOT NULL, hash TEXT NOT NULL, text INTEGER NOT NULL) STRICT;
+CREATE INDEX sources_hash ON sources(hash);
+CREATE INDEX sources_run ON sources(run);
+CREATE INDEX sources_text ON sources(text);
+"""
+"""Which run reads which text: `text` is its `texts.id`, `hash` its name, which stays when the text is blanked."""
+
+
+def _sources(database: Database) -> None:
+    for statement in SOURCES.strip().split(";\n"):
+        database.do(statement)
+
+
+MIGRATIONS: tuple[tuple[str, Callable[[Database], None]], ...] = (("0001_start", _start), ("0002_sources", _sources))
 """In order. A migration is never changed once it was released; each runs inside one transaction."""
 
 
@@ -214,6 +229,7 @@ TABLES: dict[type[Any], Table] = {
         _table(IntakeRow, "intakes"),
         _table(RecordRow, "records", "terms", "data"),
         _table(VectorRow, "vectors", insert_word="INSERT OR IGNORE"),
+        _table(TextRow, "sources"),
         _table(InboxRow, "inbox", "", "payload"),
         _table(TakenRow, "taken"),
         _table(FactRow, "facts", "", "value"),

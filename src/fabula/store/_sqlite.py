@@ -15,7 +15,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, cast
 
-from fabula.errors import InputError, LibraryDamaged, StoreError
+from fabula.errors import InputError, LibraryDamaged, NotFound, StoreError
 from fabula.store import _lines
 from fabula.store._codec import digest, listed, pack, pack_json, unpack, unpack_json
 from fabula.store._database import Database
@@ -36,17 +36,22 @@ from fabula.store._rows import (
     Row,
     RunRow,
     StepRow,
+    TextRow,
     VectorRow,
 )
 from fabula.store._schema import LAST, PER_POSITION, SHIFT, TABLES, Table, high
 
 _CALLS = TABLES[CallRow]
+_SOURCES = TABLES[TextRow]
 _SUMS = ("prompt_tokens", "answer_tokens", "cached_tokens", "cost")
 _TOTAL = (
     "INSERT INTO totals VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT(run) DO UPDATE SET prompt_tokens = prompt_tokens + excluded.prompt_tokens,"
     " answer_tokens = answer_tokens + excluded.answer_tokens, cached_tokens = cached_tokens + excluded.cached_tokens,"
     " cost = cost + excluded.cost, calls = calls + excluded.calls, refused = refused + excluded.refused"
 )
+
+
+_SOURCE = "SELECT body FROM sources LEFT JOIN texts ON texts.id = sources.text WHERE sources.hash = ? ORDER BY n DESC LIMIT 1"
 
 
 class SQLiteTransaction:
@@ -80,6 +85,8 @@ class SQLiteTransaction:
             values.append(int(row.status == "answered" and row.request.get("pure") is True))
             if row.status != "partial":
                 self._count(row)
+        elif isinstance(row, TextRow):
+            values[_TEXT] = self._source(row)
         elif isinstance(row, RecordRow) and row.terms:
             self._database.do("INSERT INTO find(rowid, terms) VALUES (?, ?)", (n, _lines.tokens(row.run, row.terms)))
         self._next = n + self._database.do(table.insert, values)  # a vector that is there already takes no key
@@ -89,8 +96,14 @@ class SQLiteTransaction:
             return ""
         return cast("str", pack_json([[role, self._text(text)] for role, text in prompt]))
 
-    def _text(self, text: str) -> int:
-        name = digest(text)
+    def _source(self, row: TextRow) -> int:
+        name = digest(row.text)
+        if row.hash != name.hex():
+            raise InputError(f"A source text is called {row.hash!r}, but its content says {name.hex()}.", "Name it by `text_hash`.")
+        return self._text(row.text, name)
+
+    def _text(self, text: str, name: bytes | None = None) -> int:
+        name = digest(text) if name is None else name
         found = self._database.one("SELECT id FROM texts WHERE hash = ?", (name,))
         if found is None:
             found = self._database.one("INSERT INTO texts(hash, body) VALUES (?, ?) RETURNING id", (name, pack(text)))
@@ -120,6 +133,7 @@ class SQLiteTransaction:
 
 
 _PROMPT = _CALLS.columns.index("prompt") + 1
+_TEXT = _SOURCES.columns.index("text") + 1
 
 
 class SQLiteStore:
@@ -203,7 +217,7 @@ class SQLiteStore:
         """Every row of these runs up to each pin, in the order in which they were written."""
         last = self.position()
         for start in range(0, last + 1, _WINDOW):
-            found: list[tuple[int, Row]] = []
+            found: list[tuple[int, Row | tuple[Any, ...]]] = []
             for reach in line:
                 bounds = (start << SHIFT, high(min(start + _WINDOW - 1, reach.pin, last)))
                 for table in TABLES.values():
@@ -213,10 +227,21 @@ class SQLiteStore:
                         columns = self._db.all(f"{table.select} WHERE n BETWEEN ? AND ? AND +run = ?", (*bounds, reach.run))
                     else:
                         continue
-                    found += zip((row[0] for row in columns), self._decoded(table, columns), strict=True)
+                    rows = columns if table is _SOURCES else self._decoded(table, columns)
+                    found += zip((row[0] for row in columns), rows, strict=True)
             found.sort(key=lambda item: item[0])
             for _, row in found:
-                yield row
+                yield cast("Row", self._decoded(_SOURCES, [row])[0]) if isinstance(row, tuple) else row  # texts may be large: one by one
+
+    def text(self, text_hash: str) -> str:
+        """A source text; after an erasure the one that was brought last."""
+        found = self._db.one(_SOURCE, (text_hash,))
+        if found is None:
+            raise NotFound(f"There is no source text {text_hash!r} in {self._place}.", "Read the source again.")
+        try:
+            return unpack(b"" if found[0] is None else found[0])
+        except ValueError as error:
+            raise LibraryDamaged(f"The source text {text_hash} in {self._place} cannot be read: {error}.") from error
 
     def position(self) -> int:
         """The latest committed position."""
@@ -227,6 +252,9 @@ class SQLiteStore:
         try:
             if table is _CALLS:
                 columns = self._prompts(columns)
+            elif table is _SOURCES:
+                texts = self._texts({row[_TEXT] for row in columns})
+                columns = [(*row[:_TEXT], texts[row[_TEXT]]) for row in columns]
             return [table.decoded(row) for row in columns]
         except (ValueError, IndexError) as error:
             raise LibraryDamaged(f"A row of {table.name} in {self._place} cannot be read: {error}.") from error
@@ -234,14 +262,17 @@ class SQLiteStore:
     def _prompts(self, columns: Sequence[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
         """Call rows with the texts of their prompts put in."""
         prompts = {row[0]: unpack_json(row[_PROMPT]) if row[_PROMPT] else [] for row in columns}
-        wanted = sorted({text for prompt in prompts.values() for _, text in prompt})
-        texts = {}
-        if wanted:
-            sql = "SELECT id, body FROM texts WHERE id IN (SELECT value FROM json_each(?))"
-            texts = {key: unpack(body) for key, body in self._db.all(sql, (listed(wanted),))}
-        if len(texts) < len(wanted):
-            raise ValueError("a message of its prompt is missing")
+        texts = self._texts({text for prompt in prompts.values() for _, text in prompt})
         return [(*row[:_PROMPT], tuple((role, texts[text]) for role, text in prompts[row[0]]), *row[_PROMPT + 1 :]) for row in columns]
+
+    def _texts(self, wanted: set[int]) -> dict[int, str]:
+        if not wanted:
+            return {}
+        sql = "SELECT id, body FROM texts WHERE id IN (SELECT value FROM json_each(?))"
+        texts = {key: unpack(body) for key, body in self._db.all(sql, (listed(sorted(wanted)),))}
+        if len(texts) < len(wanted):
+            raise ValueError("a text that it names is missing")
+        return texts
 
     # -- reading: a line of runs -----------------------------------------------------------------------------------------
 
@@ -415,7 +446,7 @@ def _where(table: Table, where: Mapping[str, Condition]) -> tuple[str, list[Any]
         if column == "pos":
             parts.append(_positions(table.name, condition, values))
             continue
-        if column not in table.columns or column in table.texts or column in table.json or column in ("prompt", "notes"):
+        if column not in table.columns or column in table.texts or column in table.json or column in ("prompt", "notes", "text"):
             raise TypeError(f"no condition is possible on {column!r} of {table.kind.__name__}")
         name = f'"{column}"'
         if column == "reach" and condition == "library":
