@@ -1,0 +1,124 @@
+"""Where in its chunk a claim is written (SPEC R8): every span that is cited was found by the program, none is taken from a model."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from fabula.read._chunks import Chunk, Part
+from fabula.text import find_quote, lexical_terms, sentences
+
+_MOST_QUOTE = 400
+"""Characters."""
+_SHARED = 0.5
+"""Share of a claim's terms that a sentence must hold to count as its source."""
+_FEWEST_SHARED = 2
+_DOTS = re.compile(r"\s*(?:\.\.\.|…+|\[\.\.\.\]|\[…\])\s*")
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """A place in a document."""
+
+    document: int
+    first: int
+    """Line, from 1."""
+    last: int
+    quote: str
+    """What stands there, verbatim."""
+    place: str
+    """Page or chapter, where the document has any."""
+    support: str
+    """`quoted`: the model's quote stands there; `found`: the program found the sentence that says it; `none`: neither, the span is the
+    whole chunk's."""
+
+    def as_dict(self) -> dict[str, Any]:
+        """As journaled."""
+        return {
+            "document": self.document, "lines": [self.first, self.last], "quote": self.quote, "place": self.place, "support": self.support,
+        }  # fmt: skip
+
+
+class Finder:
+    """Finds claims in one chunk. Sentences are taken apart only when a quote does not stand there word for word."""
+
+    def __init__(self, chunk: Chunk, texts: Sequence[str]):
+        self.chunk, self.texts = chunk, texts
+        self._sentences: list[tuple[int, int, str, frozenset[str]]] | None = None
+
+    def find(self, claim: str, quote: str) -> Evidence:
+        """The place where a claim is written."""
+        for wanted in _quotes(quote):
+            for index, text in enumerate(self.texts):
+                span = find_quote(wanted, text)
+                if span is not None:
+                    return self._at(index, *span, "quoted")
+        best = self._closest(claim, quote)
+        if best is not None:
+            index, start, text = best
+            return self._at(index, start, start + len(text), "found")
+        first, last = self.chunk.parts[0], self.chunk.parts[-1]
+        if first.document != last.document:
+            last = first
+        return Evidence(first.document, first.line, last.line + max(0, last.lines - 1), "", self._place(first, 0), "none")
+
+    def whole(self) -> Evidence:
+        """The chunk itself, e.g. for a summary."""
+        return self.find("", "")
+
+    def _at(self, index: int, start: int, end: int, support: str) -> Evidence:
+        part, text = self.chunk.parts[index], self.texts[index]
+        quote = text[start:end].strip()
+        start = text.index(quote, start)
+        shown = quote[:_MOST_QUOTE]
+        first = part.line + text.count("\n", 0, start)
+        return Evidence(part.document, first, first + shown.count("\n"), shown, self._place(part, start), support)
+
+    def _place(self, part: Part, offset: int) -> str:
+        at = bisect_right([place[0] for place in part.places], offset)
+        return part.places[at - 1][1] if at else ""
+
+    def _closest(self, claim: str, quote: str) -> tuple[int, int, str] | None:
+        """The sentence that shares most of the claim's and the quote's terms, if it shares enough."""
+        wanted = frozenset(lexical_terms(claim)) | frozenset(lexical_terms(quote))
+        if len(wanted) < _FEWEST_SHARED:
+            return None
+        if self._sentences is None:
+            self._sentences = list(self._split())
+        best, best_score = None, 0.0
+        for index, start, text, terms in self._sentences:
+            shared = len(terms & wanted)
+            score = shared / len(wanted) - 0.002 * len(terms)
+            enough = shared >= _FEWEST_SHARED and shared / len(wanted) >= _SHARED
+            if enough and score > best_score:
+                best, best_score = (index, start, text), score
+        return best
+
+    def _split(self) -> list[tuple[int, int, str, frozenset[str]]]:
+        out = []
+        for index, text in enumerate(self.texts):
+            at = 0
+            for sentence in _pieces(text):
+                start = text.index(sentence, at)
+                at = start + len(sentence)
+                if sentence.strip():
+                    out.append((index, start, sentence, frozenset(lexical_terms(sentence))))
+        return out
+
+
+def _pieces(text: str) -> list[str]:
+    """Sentences, and lines where a sentence is none (code, tables)."""
+    return [piece for sentence in sentences(text) for piece in (sentence.split("\n") if len(sentence) > _MOST_QUOTE else [sentence])]
+
+
+def _quotes(quote: str) -> list[str]:
+    """The quote as given, then the longest stretch of one that leaves something out."""
+    quote = quote.strip()
+    if not quote:
+        return []
+    parts = [p for p in _DOTS.split(quote) if p.strip()]
+    longest = max(parts, key=len, default="")
+    return [quote, longest] if longest != quote and len(longest) >= 8 else [quote]

@@ -1,0 +1,234 @@
+"""Reading one chunk: one structured call; what is claimed is found in the text, and what cannot be read is said (SPEC R2, R8).
+
+A chunk whose answer is cut off, or whose prompt is refused as too long, is read in halves, and these in halves again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from fabula.errors import StepFailed, TooLarge, TooLong
+from fabula.memory import Record
+from fabula.models import extract_json, validate
+from fabula.read._chunks import Chunk, Part
+from fabula.read._evidence import Evidence, Finder
+from fabula.read._look import Reader, fence_for, fenced
+from fabula.runs import Check, Fallback, Refusal, Rendered
+from fabula.text import count_tokens, is_language, split
+
+_LEAST = 160
+"""Tokens of a chunk below which it is not halved any more."""
+_TRIES = 2
+_HAVE_SMALL = ("chunk", "roll")
+
+Outcome = dict[str, Any]
+"""relevant, summary, claims, entities, relations, open; `context` where it rolls; `unread`: why it could not be read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asking:
+    """How a chunk is asked about."""
+
+    purpose: str = "chunk"
+    prompt: str = "chunk"
+    """Name of the prompt; a small model gets its `-small` form."""
+    part: str = ""
+    context: str = ""
+    known: Sequence[str] = ()
+    slots: dict[str, Any] = field(default_factory=dict)
+    """Further slots of the prompt."""
+    task: str = ""
+    """Instead of the reading's own."""
+
+
+async def read_chunk(r: Reader, number: int, asking: Asking) -> Outcome:
+    """What one call, or several where one cannot, says of a chunk."""
+    chunk = r.chunk(number)
+    texts = r.texts(chunk)
+    if not any(text.strip() for text in texts):
+        return {**_nothing(), "blank": True}
+    outcome = await _read(r, chunk, texts, asking)
+    outcome["claims"] = [{"id": f"{number}.{n}", **claim} for n, claim in enumerate(_distinct(outcome["claims"]), 1)]
+    return outcome
+
+
+async def _read(r: Reader, chunk: Chunk, texts: list[str], asking: Asking) -> Outcome:
+    try:
+        return await _ask(r, chunk, texts, asking)
+    except (StepFailed, TooLong, TooLarge) as error:
+        why = _why(error)
+        halves = _halved(r, chunk, texts)
+        if not halves:
+            return {**_nothing(), "unread": why}
+    out: Outcome = {}
+    for name, (half, half_texts) in zip("ab", halves, strict=True):
+        context = out.get("context") or asking.context
+        one = await _read(r, half, half_texts, replace(asking, part=f"{asking.part}{name}", context=context))
+        if "unread" in one and not out:
+            return one  # the model ends nothing here; the other half would cost the same for nothing
+        out = _joined(out, one) if out else one
+    return out
+
+
+async def _ask(r: Reader, chunk: Chunk, texts: list[str], asking: Asking) -> Outcome:
+    prompt = chunk_prompt(r, chunk, texts, asking)
+    check, rescue = _checks(r, prompt.schema.body if prompt.schema else {})
+    reply = await r.ctx.ask(asking.purpose, prompt, part=asking.part, check=check, tries=_TRIES, fallback=rescue, pure=True)
+    return _outcome(r, chunk, texts, dict(reply.value))
+
+
+def chunk_prompt(r: Reader, chunk: Chunk, texts: list[str], asking: Asking) -> Rendered:
+    """The prompt that reads a chunk: the task first, then the context, then the text, then what to answer."""
+    known = r.documents()
+    fence = fence_for(texts)
+    small = r.sizes.small and asking.prompt in _HAVE_SMALL
+    return r.render(
+        f"{asking.prompt}-small" if small else asking.prompt,
+        max_tokens=r.sizes.answer + (int(r.sizes.context * 1.3) if asking.prompt == "roll" else 0),
+        task=asking.task or r.words_task,
+        language_name=r.language_name,
+        documents=fenced([known[p.document] for p in chunk.parts], texts, fence),
+        context=r.cut(asking.context, r.sizes.context * 2),
+        known="\n".join(f"- {line}" for line in asking.known),
+        claims=r.sizes.claims,
+        words=r.summary_words(),
+        fence=fence,
+        **asking.slots,
+    )
+
+
+def _checks(r: Reader, schema: Any) -> tuple[Check, Fallback]:
+    """Refuse another language, and emptiness where something was said to be there; when the tries are used up, what is only in another
+    language serves all the same: it is better than not to have read the chunk, and it is journaled as a fall-back.
+    """
+
+    def check(text: str, _finish: str) -> str | None:
+        value: Any = extract_json(text)
+        said = str(value.get("summary", ""))
+        if value.get("relevant", True) and not said.strip():
+            return "empty: relevant, but without a summary"
+        return f"wrong language: {r.language_name} is wanted" if is_language(said, r.language) is False else None
+
+    def rescue(refusals: list[Refusal]) -> str | None:
+        usable = [x.text for x in refusals if x.reason.startswith("wrong language") and not validate(extract_json(x.text), schema)]
+        return usable[-1] if usable else None
+
+    return check, rescue
+
+
+def _outcome(r: Reader, chunk: Chunk, texts: list[str], value: dict[str, Any]) -> Outcome:
+    finder = Finder(chunk, texts)
+    entities = [{"name": n, "kind": "", "about": ""} for n in value.get("names", ())] or list(value.get("entities", ()))
+    claims = []
+    for claim in value.get("claims", ())[: r.sizes.claims]:
+        evidence = finder.find(claim["text"], claim["quote"])
+        names = [e["name"] for e in entities if e["name"] in claim["text"]]
+        claims.append({"text": claim["text"].strip(), **evidence.as_dict(), "about": names[:8]})
+    out: Outcome = {
+        "relevant": bool(value.get("relevant", True)),
+        "summary": value.get("summary", "").strip(),
+        "claims": claims,
+        "entities": [
+            {**e, "name": e["name"].strip(), **finder.find(f"{e['name']} {e['about']}", "").as_dict()}
+            for e in entities
+            if e["name"].strip()
+        ],
+        "relations": [
+            {**one, **finder.find(f"{one['subject']} {one['relation']} {one['object']}", "").as_dict()}
+            for one in value.get("relations", ())
+        ],
+        "open": list(value.get("open", ())),
+    }
+    return {**out, "context": value["context"].strip()} if "context" in value else out
+
+
+def _nothing() -> Outcome:
+    return {"relevant": False, "summary": "", "claims": [], "entities": [], "relations": [], "open": []}
+
+
+def _joined(a: Outcome, b: Outcome) -> Outcome:
+    """Two halves as one."""
+    out: Outcome = {name: [*a[name], *b[name]] for name in ("claims", "entities", "relations", "open")}
+    out |= {"relevant": a["relevant"] or b["relevant"], "summary": f"{a['summary']} {b['summary']}".strip()}
+    if "context" in a or "context" in b:
+        out["context"] = b.get("context") or a["context"]
+    left = [*a.get("unread_parts", ()), *b.get("unread_parts", ()), *([b["unread"]] if "unread" in b else [])]
+    return {**out, "unread_parts": left} if left else out
+
+
+def _halved(r: Reader, chunk: Chunk, texts: list[str]) -> list[tuple[Chunk, list[str]]]:
+    """Two halves of a chunk, or none where it is too small for that."""
+    if chunk.tokens <= _LEAST:
+        return []
+    if len(chunk.parts) > 1:
+        at = len(chunk.parts) // 2
+        halves = [(chunk.parts[:at], texts[:at]), (chunk.parts[at:], texts[at:])]
+    else:
+        part, text = chunk.parts[0], texts[0]
+        kind = r.ctx.piece("documents", lane="")["kinds"][part.document]
+        spans = split(text, max(32, count_tokens(text) * 6 // 10), kind=kind)
+        if len(spans) < 2:
+            return []
+        cut = spans[len(spans) // 2].start
+        before = text.count("\n", 0, cut)
+        tail = tuple((at - cut, label) for at, label in part.places if at >= cut)
+        open_place = [label for at, label in part.places if at < cut][-1:]
+        second = Part(part.document, part.line + before, part.lines - before, "", ((0, open_place[0]), *tail) if open_place else tail)
+        halves = [((replace(part, lines=before + 1),), [text[:cut]]), ((second,), [text[cut:]])]
+    return [(Chunk(chunk.number, sum(map(count_tokens, own)), tuple(parts)), list(own)) for parts, own in halves]
+
+
+def _why(error: StepFailed | TooLong | TooLarge) -> str:
+    reasons = getattr(error, "details", {}).get("reasons")
+    return "; ".join(dict.fromkeys(reasons)) if reasons else error.message
+
+
+def _distinct(claims: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return list({c["text"].casefold(): c for c in reversed(claims)}.values())[::-1]
+
+
+# -- what is remembered ---------------------------------------------------------------------------------------------------------
+
+
+def remember(r: Reader, number: int, outcome: Outcome, prefix: str = "") -> None:
+    """Keep what a chunk says as memories with evidence (SPEC R9). A claim without support stays in the report, and is no memory."""
+    if outcome.get("blank") or "unread" in outcome:
+        return
+    known, chunk = r.documents(), r.chunk(number)
+    first = chunk.parts[0]
+    where = known[first.document]
+    for n, claim in enumerate(outcome["claims"], 1):
+        if claim["support"] != "none":
+            r.ctx.remember(f"{prefix}claim-{number}-{n}", _fact(known, claim, text=claim["text"], entities=tuple(claim["about"])))
+    for n, entity in enumerate({e["name"]: e for e in outcome["entities"]}.values(), 1):
+        if entity["about"]:
+            whole = {"text": f"{entity['name']}: {entity['about']}", "subject": entity["name"], "attribute": "is", "value": entity["about"]}
+            r.ctx.remember(f"{prefix}entity-{number}-{n}", _fact(known, entity, entities=(entity["name"],), **whole))
+    for n, relation in enumerate(outcome["relations"], 1):
+        subject, verb, target = relation["subject"], relation["relation"], relation["object"]
+        whole = {"text": f"{subject} — {verb} — {target}", "subject": subject, "attribute": verb, "value": target}
+        r.ctx.remember(f"{prefix}relation-{number}-{n}", _fact(known, relation, entities=(subject, target), **whole))
+    if outcome["summary"]:
+        record = Record(
+            id="", kind="summary", text=outcome["summary"], source=where, evidence=(_chunk_citation(known, chunk),), episode=where
+        )
+        r.ctx.remember(f"{prefix}summary-{number}", record)
+
+
+def _fact(names: Sequence[str], evidence: dict[str, Any], **fields: Any) -> Record:
+    """A fact with the place where it is written."""
+    name = names[evidence["document"]]
+    return Record(id="", kind="fact", quote=evidence["quote"], evidence=(citation(names, evidence),), source=name, episode=name, **fields)
+
+
+def citation(names: Sequence[str], claim: dict[str, Any]) -> str:
+    """`path:12-15`, or `path:12`."""
+    first, last = claim["lines"]
+    return f"{names[claim['document']]}:{first}" + (f"-{last}" if last != first else "")
+
+
+def _chunk_citation(names: Sequence[str], chunk: Chunk) -> str:
+    part = chunk.parts[0]
+    return citation(names, Evidence(part.document, part.line, part.line + max(0, part.lines - 1), "", "", "none").as_dict())
