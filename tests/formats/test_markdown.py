@@ -158,7 +158,7 @@ def test_foreign_text() -> None:
 def test_foreign_text_without_blank_lines() -> None:
     book = read_text("楔子\n　　雨夜。\n第一章 港口\n　　她来了。\n　　他走了。\n", "书")
     assert [(c.label, c.title) for c in book.chapters] == [("楔子", ""), ("第一章", "港口")]
-    assert book.chapters[1].scenes[0].text == "　　她来了。\n\n　　他走了。"
+    assert book.chapters[1].scenes[0].text == "　　她来了。\n　　他走了。"
 
 
 @pytest.mark.parametrize(

@@ -12,11 +12,11 @@ A scene's text is prose with light emphasis (`*so*`, `_so_`, `**so**`), which EP
 
 from __future__ import annotations
 
-from fabula.formats._book import Book, Chapter, Scene, split_heading
+from fabula.formats._book import Book, Chapter, Scene
 from fabula.formats._document import Document
 from fabula.formats._document_kinds import document_format
 from fabula.formats._files import SUFFIXES, Format, Kept, check_keep, decode, format_of, keep_current, read_book, render_book, write_book
-from fabula.formats._headings import chapter_number, heading_kind, renumbered
+from fabula.formats._headings import chapter_number, heading_kind, renumbered, split_heading
 from fabula.formats._reading import read_document
 
 __all__ = [

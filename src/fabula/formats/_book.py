@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from fabula.errors import InputError
+from fabula.formats._headings import one_line
 
 RIGHT_TO_LEFT = frozenset({"ar", "dv", "fa", "he", "ps", "sd", "ug", "ur", "yi"})
 WIDE = frozenset({"ja", "ko", "zh", "yue"})
@@ -16,19 +17,6 @@ WIDE = frozenset({"ja", "ko", "zh", "yue"})
 
 _XML_CANNOT = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 _TEXT_CANNOT = re.compile("[\x00\ud800-\udfff]")
-_NUMBER = (
-    r"(?:\d{1,4}|[ivxlcdm]+|(?:the\s+)?(?:one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|(?:thir|four|fif|six|seven|eigh|nine)teen"
-    r"|(?:twenty|thirty|forty|fifty|sixty)(?:[-\s](?:one|two|three|four|five|six|seven|eight|nine))?"
-    r"|first|second|third|fourth|fifth|sixth|seventh|eighth|ninth|tenth|last)"
-    r"|(?:перв|втор|трет|четв[её]рт|пят|шест|седьм|восьм|девят|десят|одиннадцат|двенадцат|последн)(?:ая|ья|яя|ый|ой|ий))"
-)
-_LABEL = re.compile(
-    rf"(?P<label>(?:chapter|part|book|act|глава|часть|книга|kapitel|teil|chapitre|partie|cap[íi]tulo)\s+{_NUMBER}"
-    r"|第\s*[0-9〇零一二三四五六七八九十百千两０-９]{1,9}\s*[章回节節卷部集话話]"
-    r"|prologue|epilogue|interlude|пролог|эпилог|интерлюдия|序章|序幕|楔子|引子|尾声|尾聲|后记|後記|番外(?:篇)?)"
-    r"(?:\s*[:.：·—–-]\s*|\s+|$)(?P<title>.*)",
-    re.IGNORECASE,
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,26 +83,6 @@ def heading_separator(language: str) -> str:
     """What stands between a chapter's label and its title."""
     base = base_language(language)
     return "\u3000" if base in WIDE else ". " if base in {"ru", "uk", "be", "bg", "sr"} else ": "
-
-
-def one_line(text: str) -> str:
-    """White space collapsed, for titles; prose is never touched."""
-    return " ".join(text.replace("\u3000", "\0").split()).replace("\0", "\u3000").strip()
-
-
-def split_heading(heading: str) -> tuple[str, str]:
-    """A printed heading as (label, title): ("Chapter 3", "The Lock"); without a known label ("", heading)."""
-    match = _LABEL.fullmatch(one_line(heading))
-    return (match["label"], match["title"]) if match else ("", one_line(heading))
-
-
-def looks_like_heading(line: str) -> bool:
-    """Whether a line of plain text is the heading of a chapter: a known label, then nothing or a title of a few words."""
-    line = one_line(line)
-    if len(line) > 60 or line[:1].islower() or re.search(r"[,，;；。]$", line):
-        return False
-    match = _LABEL.fullmatch(line)
-    return match is not None and not match["title"][:1].islower()
 
 
 def check_book(book: Book, format: str, *, xml: bool) -> None:

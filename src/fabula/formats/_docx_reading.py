@@ -11,8 +11,9 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
 from fabula.formats._archive import open_archive, parse_xml, part
-from fabula.formats._book import Book, Chapter, Scene, heading_separator, one_line
+from fabula.formats._book import Book, Chapter, Scene, heading_separator
 from fabula.formats._docx import COLOPHON, LABEL, PART_NAMESPACE, SCENE_BREAK, SCENE_LINE, WORD
+from fabula.formats._headings import one_line
 from fabula.formats._lines import unused_name
 from fabula.formats._outline import Block, outline
 from fabula.formats._paragraphs import Mark, Paragraph, Run, join_paragraphs, join_runs

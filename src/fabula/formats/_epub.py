@@ -14,7 +14,8 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from fabula.errors import InputError
-from fabula.formats._book import Book, Chapter, base_language, heading_separator, one_line
+from fabula.formats._book import Book, Chapter, base_language, heading_separator
+from fabula.formats._headings import one_line
 from fabula.formats._paragraphs import split_paragraphs, split_runs
 
 if TYPE_CHECKING:

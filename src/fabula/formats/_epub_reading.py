@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from fabula.errors import InputError
 from fabula.formats._archive import open_archive, parse_xml, part
-from fabula.formats._book import Book, Chapter, Scene, heading_separator, one_line
+from fabula.formats._book import Book, Chapter, Scene, heading_separator
 from fabula.formats._epub import CONTAINER, DC, GENERATOR, OPF, OPS, XHTML
+from fabula.formats._headings import one_line
 from fabula.formats._lines import unused_name
 from fabula.formats._outline import Block, outline
 from fabula.formats._paragraphs import Mark, Paragraph, Run, join_paragraphs, join_runs

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from fabula.formats._book import Chapter, Scene, heading_separator, one_line, split_heading
+from fabula.formats._book import Chapter, Scene, heading_separator
+from fabula.formats._headings import one_line, split_heading
 
 
 @dataclass
@@ -87,7 +88,9 @@ class Gathering:
     def _split(self, chapter: _OpenChapter) -> tuple[str, str]:
         heading = chapter.heading or ""
         if not chapter.id:
-            return split_heading(heading)
+            label, title = split_heading(heading)
+            printed = heading_separator(self._language).join(part for part in (label, title) if part)
+            return (label, title) if printed == heading else ("", heading)
         # A person may have changed the heading; the label counts as long as it still stands there.
         label = one_line(chapter.label)
         if heading == label:

@@ -35,7 +35,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from fabula.errors import InputError
-from fabula.formats._book import Book, Chapter, Scene, one_line
+from fabula.formats._book import Book, Chapter, Scene
+from fabula.formats._headings import one_line
 from fabula.formats._lines import Gathering
 from fabula.formats._outline import Block, outline
 

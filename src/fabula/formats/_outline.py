@@ -7,9 +7,10 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from fabula.formats._book import Chapter, Scene, looks_like_heading, one_line, split_heading
+from fabula.formats._book import Chapter, Scene
+from fabula.formats._headings import looks_like_heading, one_line, split_heading
 
-BREAK = re.compile(r"\s*(?:([*_~=#•◆◇○●※＊⁂+-])(?:[\s\u3000]*\1){2,}|[#＃⁂❦◇◆※＊*])\s*")
+BREAK = re.compile(r"\s*(?:([*_~=#•◆◇○●※＊⁂+—–-])(?:[\s\u3000]*\1){2,}|[#＃⁂❦◇◆※＊*])\s*")
 """A paragraph that is nothing but a sign between scenes: `* * *`, `***`, `---`, ◇◇◇, ⁂, #."""
 
 
@@ -35,10 +36,11 @@ def outline(blocks: Iterable[Block]) -> tuple[str, tuple[Chapter, ...]]:
     tops = sorted({block.level for block in found if block.level > 0})
     if len(tops) > 1 and found[0].level == tops[0] and sum(block.level == tops[0] for block in found) == 1:
         title, found, tops = one_line(found[0].text), found[1:], tops[1:]
-    return title, _chapters(found, _chapter_levels(found, tops))
+    return title, _chapters(found, chapter_levels(found, tops))
 
 
-def _chapter_levels(blocks: Sequence[Block], levels: Sequence[int]) -> frozenset[int]:
+def chapter_levels(blocks: Sequence[Block], levels: Sequence[int]) -> frozenset[int]:
+    """Which levels make chapters: the highest, and the next one where the highest stands over it and not over text."""
     if len(levels) < 2:
         return frozenset(levels)
     followers = [after.level for before, after in itertools.pairwise(blocks) if before.level == levels[0]]

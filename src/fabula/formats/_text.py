@@ -23,9 +23,10 @@ from __future__ import annotations
 import re
 import unicodedata
 
-from fabula.formats._book import Book, looks_like_heading, one_line
+from fabula.formats._book import Book
+from fabula.formats._headings import one_line
 from fabula.formats._lines import Gathering
-from fabula.formats._outline import BREAK, Block, outline
+from fabula.formats._plain import read_plain
 
 _STRUCTURE = r"\\*(?:-{3,}|={3,}|\* \* \*)$"
 _NEEDS = re.compile(rf"^(?={_STRUCTURE})")
@@ -53,8 +54,7 @@ def read_text(text: str, name: str) -> Book:
     """A book from plain text, Fabula's or others'; `name` is its title where the text gives none."""
     top = _TOP.match(text)
     if not top or "Language: " not in top["fields"]:
-        title, chapters = outline(_foreign_blocks(text))
-        return Book(title or name, "und", (), chapters)
+        return read_plain(text, name)
     fields = [line.split(": ", 1) for line in top["fields"].splitlines()]
     value = dict(fields)
     gathering = Gathering(value["Language"], lambda lines, _: "\n".join(_plain(line) for line in lines))
@@ -98,21 +98,3 @@ def _plain(line: str) -> str:
 def _width(line: str) -> int:
     """Columns that a line takes on a screen, at least three."""
     return max(3, sum(2 if unicodedata.east_asian_width(sign) in "WF" else 1 for sign in line))
-
-
-def _foreign_blocks(text: str) -> list[Block]:
-    """Paragraphs apart by blank lines, or, where there are none, by lines. A heading or scene break is a line of its own."""
-    blocks: list[Block] = []
-    for stretch in re.split(r"\n(?:[ \t\u3000]*\n)+" if re.search(r"\n[ \t\u3000]*\n", text.strip()) else r"\n", text):
-        lines: list[str] = []
-        for line in stretch.strip("\n").split("\n"):
-            alone = looks_like_heading(line) or BREAK.fullmatch(line)
-            if alone and lines:
-                blocks.append(Block(0, "\n".join(lines)))
-                lines = []
-            if alone:
-                blocks.append(Block(0, line))
-            else:
-                lines.append(line)
-        blocks += [Block(0, "\n".join(lines))] if lines else []
-    return blocks
