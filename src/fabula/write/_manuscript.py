@@ -26,6 +26,8 @@ class PassageView:
     by: str
     chapter: str
     scene: str
+    before: str = "\n\n"
+    """What stands between it and the passage before it in its scene."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +36,11 @@ class SceneView:
 
     id: str
     passages: tuple[PassageView, ...]
+
+    @property
+    def text(self) -> str:
+        """Its passages, joined by what stands between them."""
+        return "".join(f"{p.before if number else ''}{p.text}" for number, p in enumerate(self.passages))
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,11 +74,34 @@ def default_label(number: int, language: str) -> str:
 def chapters(run: Run, language: str, version: int | None = None) -> list[ChapterView]:
     """The whole manuscript in order, as of a version (None = now)."""
     at: dict[str, Any] = {} if version is None else {"version": version}
+    order = run.piece("chapters", default=[], **at)
+    pieces = [run.piece(f"chapter:{cid}", **at) for cid in order]
     out = []
-    for number, cid in enumerate(run.piece("chapters", default=[], **at), 1):
-        held = run.piece(f"chapter:{cid}", **at)
+    for number, (cid, held, label) in enumerate(zip(order, pieces, _labels(pieces, language), strict=True), 1):
         scenes = tuple(SceneView(s["id"], tuple(_passage(run, p, cid, s["id"], at) for p in s["passages"])) for s in held["scenes"])
-        out.append(ChapterView(cid, number, held.get("label") or default_label(number, language), held.get("title", ""), scenes))
+        out.append(ChapterView(cid, number, label, held.get("title", ""), scenes))
+    return out
+
+
+def _labels(pieces: Sequence[Mapping[str, Any]], language: str) -> list[str]:
+    """What is printed over each chapter. Chapters that were there already have what they had; new ones go on with their numbers, in the
+    way in which these were written.
+    """
+    if not any(held.get("given") for held in pieces):
+        return [held.get("label") or default_label(number, language) for number, held in enumerate(pieces, 1)]
+    from fabula.formats import chapter_number, renumbered
+
+    out, like, last = list[str](), "", 0
+    for held in pieces:
+        label = str(held.get("label") or "")
+        if not label and not held.get("given"):
+            label = renumbered(like, last + 1) if like else default_label(last + 1, language)
+        number = chapter_number(label)
+        if number is not None:
+            like, last = label, number
+        elif held["scenes"] and not like:
+            last += 1  # a chapter without a number counts as long as none has one
+        out.append(label)
     return out
 
 
@@ -83,7 +113,7 @@ def passage_ids(run: Run) -> list[str]:
 
 def _passage(run: Run, passage: str, chapter: str, scene: str, at: Mapping[str, Any]) -> PassageView:
     held = run.piece(f"text:{passage}", **at)
-    return PassageView(passage, held["text"], held.get("by", "model"), chapter, scene)
+    return PassageView(passage, held["text"], held.get("by", "model"), chapter, scene, held.get("before", "\n\n"))
 
 
 def raw_chapters(run: Run) -> tuple[list[str], dict[str, dict[str, Any]]]:
@@ -98,8 +128,8 @@ def raw_chapters(run: Run) -> tuple[list[str], dict[str, dict[str, Any]]]:
 def changes_of(
     order: Sequence[str], held: Mapping[str, Mapping[str, Any]], before: Sequence[str], old: Mapping[str, Mapping[str, Any]]
 ) -> Changes:
-    """Only what differs. Chapters without a scene go from the order."""
-    order = [c for c in order if any(s["passages"] for s in held[c]["scenes"])]
+    """Only what differs. Chapters that have lost their last scene go from the order."""
+    order = [c for c in order if _stands(held[c])]
     out: Changes = {}
     if list(order) != list(before):
         out[LANE, "chapters"] = list(order)
@@ -107,6 +137,13 @@ def changes_of(
         if held[chapter] != old.get(chapter):
             out[LANE, f"chapter:{chapter}"] = {**held[chapter], "scenes": [s for s in held[chapter]["scenes"] if s["passages"]]}
     return out
+
+
+def _stands(chapter: Mapping[str, Any] | None) -> bool:
+    """It holds a passage, or is the heading of a volume in a book that was there already."""
+    if not chapter:
+        return False
+    return any(s["passages"] for s in chapter["scenes"]) or (bool(chapter.get("given")) and not chapter["scenes"])
 
 
 def find_scene(held: Mapping[str, Mapping[str, Any]], scene: str) -> tuple[str, int]:
@@ -157,10 +194,11 @@ def reckon(run: Run, language: str, changes: Changes | None = None) -> Changes:
 
     order, position = list(look("chapters", [])), dict(look("position"))
     held = {c: look(f"chapter:{c}") for c in order}
-    whole = [c for c in order if held[c] and any(s["passages"] for s in held[c]["scenes"])]
+    whole = [c for c in order if _stands(held[c])]
     ids = {c: [p for s in held[c]["scenes"] for p in s["passages"]] for c in whole}
-    sizes = {p: length(look(f"text:{p}")["text"], language) for c in whole for p in ids[c]}
-    last = whole[-1] if whole else ""
+    texts = {p: look(f"text:{p}") for c in whole for p in ids[c]}
+    sizes = {p: length(text["text"], language) for p, text in texts.items()}
+    last = next((c for c in reversed(whole) if ids[c]), "")
     now = {
         **position,
         "length": sum(sizes.values()),
@@ -170,6 +208,11 @@ def reckon(run: Run, language: str, changes: Changes | None = None) -> Changes:
         "last": ids[last][-1] if last else "",
         "outline": held[last].get("outline", position.get("outline")) if last else None,
     }
+    old = [p for p, text in texts.items() if text.get("old")]
+    if old or "old" in position:
+        now |= {"old": sum(sizes[p] for p in old), "old_passages": len(old)}
+        if last and texts[now["last"]].get("old"):  # what is new begins a chapter of its own
+            now |= {"chapter": "", "chapter_length": 0, "outline": None}
     if whole != order:
         changes[LANE, "chapters"] = whole
     if now != position:
@@ -223,13 +266,13 @@ def insert_passage(run: Run, passage: str, after: str | None, scene_id: str, cha
     if after is not None:
         chapter, at, index = find_passage(held, after)
         held[chapter]["scenes"][at]["passages"].insert(index + 1, passage)
-    elif order:
-        held[order[0]]["scenes"][0]["passages"].insert(0, passage)
-    else:
-        order = [chapter_id]
-        held[chapter_id] = {"title": "", "label": "", "scenes": [{"id": scene_id, "passages": [passage]}]}
-        return changes_of(order, held, [], old)
-    return changes_of(order, held, order, old)
+        return changes_of(order, held, order, old)
+    first = next((c for c in order if held[c]["scenes"]), None)
+    if first is not None:
+        held[first]["scenes"][0]["passages"].insert(0, passage)
+        return changes_of(order, held, order, old)
+    held[chapter_id] = {"title": "", "label": "", "scenes": [{"id": scene_id, "passages": [passage]}]}
+    return changes_of([*order, chapter_id], held, order, old)
 
 
 def remove_passage(run: Run, passage: str) -> Changes:
@@ -251,7 +294,8 @@ def split_chapter(run: Run, scene: str, chapter_id: str) -> Changes:
     chapter, at = find_scene(held, scene)
     if at == 0:
         raise InputError(f"Scene {scene} begins its chapter; there is nothing to split.")
-    held[chapter_id] = {"title": "", "label": "", "scenes": held[chapter]["scenes"][at:]}
+    given = {"given": True} if held[chapter].get("given") else {}
+    held[chapter_id] = {"title": "", "label": "", **given, "scenes": held[chapter]["scenes"][at:]}
     held[chapter]["scenes"] = held[chapter]["scenes"][:at]
     place = order.index(chapter) + 1
     return changes_of([*order[:place], chapter_id, *order[place:]], held, order, old)

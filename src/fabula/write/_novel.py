@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from fabula.errors import InputError, NotFound, NotPossible
-from fabula.memory import Memory, Record, View, retracted
+from fabula.memory import Memory, Record, View
 from fabula.models import Model, extract_json
 from fabula.runs import Limits, Listener, Run, act, advance, create, facts_of, fork, records_of, silent, view_of
-from fabula.store import CallRow, RecordRow, StepRow, Store
+from fabula.store import CallRow, StepRow, Store
 from fabula.text import length
 from fabula.write import _manuscript as manuscript
 from fabula.write._check import check_language_fits
+from fabula.write._existing import existing
+from fabula.write._forgetting import forgetting
 from fabula.write._manuscript import ChapterView, PassageView
 from fabula.write._premise import Premise
 from fabula.write._story import Story
@@ -60,7 +63,12 @@ class Novel:
         premise = premise.checked()
         if not anyway:
             check_language_fits(facts_of(store, model), premise.language)
-        run = create(store, Story(), premise.as_dict(), title=premise.title, seed=seed, model=model, small_model=small_model)
+        run = secrets.token_hex(6)
+        there = existing(premise, run, LANE)
+        create(
+            store, Story(there.pieces), premise.as_dict(), title=premise.title, run=run, seed=seed, model=model, small_model=small_model,
+            records=there.records,
+        )  # fmt: skip
         return cls.open(store, run, model=model, small_model=small_model, memory=memory, listen=listen, limits=limits)
 
     @classmethod
@@ -109,11 +117,10 @@ class Novel:
                 if (rows := self.run.versions(name)) and rows[-1].by == "person" and rows[-1].version > at and Story().timeless(name)
             }
             texts = sorted(name.removeprefix("text:") for _, name in later if name.startswith("text:"))
-            if texts:
-                later[LANE, "rederive"] = sorted({*novel.run.piece("rederive", default=[]), *texts})
+            changes, records = forgetting(novel.run, {p: str(later[LANE, f"text:{p}"]["text"]) for p in texts})
+            later.update(changes)
             if later:
-                retired = [novel.run.piece(f"text:{p}").get("record") for p in texts]
-                novel.run.edit(manuscript.reckon(novel.run, self.language, later), records=novel.retiring(retired))
+                novel.run.edit(manuscript.reckon(novel.run, self.language, later), records=records)
             novel.close()
         return child
 
@@ -161,8 +168,24 @@ class Novel:
 
     @property
     def length(self) -> int:
-        """Length so far, in the language's unit."""
+        """Length so far, in the language's unit, with a manuscript that was there already."""
         return int(self.run.piece("position")["length"])
+
+    @property
+    def length_before(self) -> int:
+        """Length of the manuscript that was there already, as it is now; 0 = there was none."""
+        return int(self.run.piece("position").get("old", 0))
+
+    @property
+    def goal(self) -> int | None:
+        """The length of the whole book that it steers to: what was asked for, beyond the manuscript that was there; None = no end."""
+        asked: int | None = self.run.piece("length")
+        return None if asked is None else asked + self.length_before
+
+    @property
+    def must_begin(self) -> bool:
+        """The next step invents the beginning; otherwise it writes a passage, and a person can choose its plan first."""
+        return Story.must_begin(self.premise, self.run.frontier(), self.run.piece)
 
     def chapters(self, at: int | None = None) -> list[ChapterView]:
         """The manuscript in order; `at`: as it was before the step of that logical time."""
@@ -180,8 +203,8 @@ class Novel:
         raise NotFound(f"Run {self.id} has no passage {passage}.", "See the passages with `fabula runs show RUN`.")
 
     def text(self) -> str:
-        """The whole text, passages separated by blank lines."""
-        return "\n\n".join(p.text for p in self.passages())
+        """The whole text, scenes and passages separated by blank lines; what was there already is as it was."""
+        return "\n\n".join(s.text for c in self.chapters() for s in c.scenes)
 
     def machine_share(self) -> float:
         """Share of the text (0..1, by length) that stands in passages as a model wrote them."""
@@ -197,10 +220,7 @@ class Novel:
         if note:
             names = sorted({p.value["name"] for p in self.run.versions("model", "") if p.value})
             said = f"Written with {', '.join(names) or 'no model'}; machine text: {self.machine_share():.0%}. Made with Fabula."
-        chapters = tuple(
-            Chapter(c.id, c.title, c.label, tuple(Scene(sc.id, "\n\n".join(p.text for p in sc.passages)) for sc in c.scenes))
-            for c in self.chapters()
-        )
+        chapters = tuple(Chapter(c.id, c.title, c.label, tuple(Scene(scene.id, scene.text) for scene in c.scenes)) for c in self.chapters())
         return Book(
             title=self.title, language=self.language, chapters=chapters, identifier=f"fabula:{self.run.line[-1].run}:{self.id}", note=said
         )
@@ -269,22 +289,13 @@ class Novel:
             raise InputError("A passage may not be empty.", "Remove it instead.")
         if text == held["text"]:
             raise InputError(f"The text of passage {passage} is the same as before.", "Nothing was changed.")
-        waiting = sorted({*self.run.piece("rederive", default=[]), passage})
-        changes = {(LANE, f"text:{passage}"): {**held, "text": text, "by": "person"}, (LANE, "rederive"): waiting}
-        return self._act(changes, retired=[held.get("record")])
+        changes, records = forgetting(self.run, {passage: text})
+        changes[LANE, f"text:{passage}"] = {**held, "text": text, "by": "person"}
+        return self.run.edit(manuscript.reckon(self.run, self.language, changes), records=records)
 
-    def _act(self, changes: manuscript.Changes, *, retired: Sequence[str | None] = ()) -> int:
+    def _act(self, changes: manuscript.Changes) -> int:
         """Commit an act on the manuscript, with what follows for the position, as one edit."""
-        return self.run.edit(manuscript.reckon(self.run, self.language, changes), records=self.retiring(retired))
-
-    def retiring(self, ids: Sequence[str | None]) -> Callable[[int], list[RecordRow]]:
-        """Events that take records out of recall because their passage changed."""
-
-        def events(time: int) -> list[RecordRow]:
-            why = "its passage was edited"
-            return [retracted(Record(id=i, kind="summary", text=""), why, by="person", time=time, run=self.id, lane=LANE) for i in ids if i]
-
-        return events
+        return self.run.edit(manuscript.reckon(self.run, self.language, changes))
 
     def memories(self, *, every: bool = False) -> list[Record]:
         """The long-term memory: current records, oldest first; `every`: also those that are retracted, superseded or ended."""
@@ -348,7 +359,8 @@ class Novel:
         """Take a passage out of the book; it stays in the journal, and the act can be undone."""
         self.passage(passage)
         changes = manuscript.remove_passage(self.run, passage)
-        return self._act(changes, retired=[self.run.piece(f"text:{passage}").get("record")])
+        more, records = forgetting(self.run, {passage: ""}, gone=True)
+        return self.run.edit(manuscript.reckon(self.run, self.language, {**changes, **more}), records=records)
 
     def move_scene(self, scene: str, chapter: str, index: int) -> int:
         """Move a scene to a place (from 0) in a chapter."""

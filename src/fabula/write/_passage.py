@@ -128,10 +128,11 @@ async def choose_plan(t: Telling, place: Place) -> Plan:
 
 
 async def recall(t: Telling, plan: str) -> list[Memo]:
-    """What the plan retrieves, the summary of the last passage apart (its text is in the prompt)."""
+    """What the plan retrieves, what is remembered of the last passage apart (its text is in the prompt)."""
     last = t.position["last"]
     held = t.ctx.piece(f"text:{last}", rests=False) if last else None
-    exclude = frozenset({held["record"]}) if held and held.get("record") else frozenset()
+    known = t.ctx.piece(f"memories:{last}", default=[], rests=False)
+    exclude = frozenset([*(e["id"] for e in known if e["kind"] != "summary"), *filter(None, [(held or {}).get("record")])])
     return await t.ctx.recall(plan, part="plan", limit=4 if t.small else MOST_MEMORIES, budget=t.memories_budget(), exclude=exclude)
 
 
@@ -386,6 +387,7 @@ def settle(t: Telling, place: Place, passage: str, text: str, books: Books, *, b
     ctx.put(
         "position",
         {
+            **position,
             "length": position["length"] + size,
             "passages": position["passages"] + 1,
             "chapter": place.chapter,

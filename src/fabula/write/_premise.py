@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from fabula.errors import InputError
 from fabula.text import LANGUAGE_NAMES, detect_language, unit
+from fabula.write._existing import ManuscriptChapter, Remembered, check_existing, sample
 
 _ENGLISH_NAMES = {**LANGUAGE_NAMES, "ru": "Russian", "zh": "Chinese"}
 
@@ -44,8 +45,14 @@ class Premise:
     """The person's own short-term memory, one sentence each."""
     plan: str = ""
     """The person's own plan of the first passage."""
+    plans: tuple[str, ...] = ()
+    """Candidate plans of the first passage: a person chooses among them, else the simulated author."""
     opening: str = ""
     """Opening passages written by the person."""
+    manuscript: tuple[ManuscriptChapter, ...] = ()
+    """A whole book, of any length, that is to be continued: it stands unchanged before what is written, in chapters of its own."""
+    memories: tuple[Remembered, ...] = ()
+    """What is known of the manuscript, by a reading of it: the long-term memory of the first step."""
     note: str = ""
     """The author's note: pinned in every prompt."""
     style: str = ""
@@ -53,7 +60,7 @@ class Premise:
     """first, second or third; as the prompt says it."""
     tense: str = ""
     length: int | None = None
-    """Steer to this length; None = open end."""
+    """Steer to this length; None = open end. After a manuscript: so much anew, beyond it."""
     ending: str = ""
     """Steer to this ending."""
     step_length: tuple[int, int] | None = None
@@ -81,13 +88,10 @@ class Premise:
         Raises:
             InputError: says which part is wrong and what to give instead.
         """
-        told = self.premise.strip() or self.opening.strip() or (self.plan.strip() and self.short_term)
-        if not told:
-            raise InputError(
-                "There is nothing to start from: the premise is empty.",
-                "Give a premise, or your own short-term memory and plan, or an opening.",
-            )
-        language = self.language or _language_of(self.premise or self.opening or self.plan)
+        self._check_start()
+        language = self.language or _language_of(
+            sample(self.manuscript) or self.premise or self.opening or self.plan or " ".join(self.plans)
+        )
         if language not in LANGUAGE_NAMES:
             raise InputError(f"{language!r} is not a language code that Fabula knows.", f"Use one of: {', '.join(sorted(LANGUAGE_NAMES))}.")
         if self.mode not in ("write", "play"):
@@ -103,11 +107,30 @@ class Premise:
             raise InputError(f"A prompt of {self.prompt_tokens} tokens cannot hold a story's state.", "Give at least 800.")
         if self.chapters is not None and self.outline and self.chapters != len(self.outline):
             raise InputError(f"The outline has {len(self.outline)} chapters, and {self.chapters} are asked for.")
-        return replace(self, language=language)
+        plans = tuple(plan.strip() for plan in self.plans if plan.strip())
+        return replace(self, language=language, plans=plans, manuscript=tuple(self.manuscript), memories=tuple(self.memories))
+
+    def _check_start(self) -> None:
+        """Raises InputError where there is nothing to start from, or two beginnings."""
+        check_existing(self.manuscript, self.memories)
+        planned = self.plan.strip() or any(plan.strip() for plan in self.plans)
+        known = bool(self.short_term or self.manuscript)
+        if not (self.premise.strip() or self.opening.strip() or (planned and known) or (self.manuscript and self.outline)):
+            if self.manuscript:
+                raise InputError(
+                    "Nothing says how the manuscript goes on.", "Give plans of the next passage, a plan, an outline, or a premise."
+                )
+            raise InputError(
+                "There is nothing to start from: the premise is empty.",
+                "Give a premise, or your own short-term memory and plan, or an opening.",
+            )
+        if self.manuscript and self.opening.strip():
+            raise InputError("A manuscript and an opening are both given.", "Make the opening the manuscript's last chapter.")
 
     def as_dict(self) -> dict[str, Any]:
-        """As journaled with the run."""
-        return dict(_plain(asdict(self)))
+        """As journaled with the run. Manuscript and memories are left out: they are state and records of the run, and stand there once."""
+        value = dict(_plain(asdict(replace(self, manuscript=(), memories=()))))
+        return {name: held for name, held in value.items() if name not in ("manuscript", "memories")}
 
     @classmethod
     def from_dict(cls, value: Mapping[str, Any]) -> Premise:
@@ -115,6 +138,7 @@ class Premise:
         known = {k: v for k, v in value.items() if k in cls.__dataclass_fields__}
         known["cast"] = tuple(Character(**c) for c in known.get("cast", ()))
         known["short_term"] = tuple(known.get("short_term", ()))
+        known["plans"] = tuple(known.get("plans", ()))
         known["outline"] = tuple(known.get("outline", ()))
         if known.get("step_length"):
             known["step_length"] = tuple(known["step_length"])

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from fabula.memory import Record
 from fabula.models import Schema
 from fabula.runs import Fallback, always
-from fabula.text import length, sentences
+from fabula.text import is_language, length, sentences
+from fabula.write._existing import bare, standing
 from fabula.write._passage import MOST_SHORT_TERM, summary_record
 from fabula.write._prose import check_language, check_prose, clean
 from fabula.write._telling import Telling, answer_tokens, joined, limited
 
 _MOST_AT_ONCE = 4
 """Edited passages that one step derives memory from."""
+_MOST_RESTATED = 12
+"""Memories of one passage that are told anew."""
 
 
 async def rewrite_step(t: Telling, task: Mapping[str, Any]) -> dict[str, Any]:
@@ -45,8 +48,9 @@ async def rewrite_step(t: Telling, task: Mapping[str, Any]) -> dict[str, Any]:
     whole = f"{text[:start]}{lead}{new}{trail}{text[end:]}"
     ctx.put("task", None)
     ctx.put(f"text:{passage}", {**held, "text": whole})
-    position = t.position
-    ctx.put("position", {**position, "length": position["length"] + length(whole, t.language) - length(text, t.language)})
+    position, more = t.position, length(whole, t.language) - length(text, t.language)
+    grown = {"old": position["old"] + more} if held.get("old") else {}
+    ctx.put("position", {**position, "length": position["length"] + more, **grown})
     ctx.put("rederive", sorted({*ctx.piece("rederive", default=[]), passage}))
     return {
         "kind": "rewrite",
@@ -76,11 +80,91 @@ async def rederive_step(t: Telling, passages: list[str]) -> dict[str, Any]:
             ctx.retract(Record(id=held["record"], kind="summary", text=""), "its passage was changed")
         record = ctx.remember(f"summary-{passage}", summary_record(t, passage, _chapter_of(t, passage), held["text"], summary))
         ctx.put(f"text:{passage}", {**held, "record": record})
+    told = await _tell_anew(t, now)
     lines = list(dict.fromkeys(s.strip() for s in value["short_term"] if s.strip()))[-MOST_SHORT_TERM:]
     ctx.put("short_term", lines)
     ctx.put("rederive", later)
     ctx.rests_only_on([f"text:{p}" for p in now])
-    return {"kind": "rederive", "passages": now, "memory_reason": value["reason"]}
+    return {"kind": "rederive", "passages": now, "memory_reason": value["reason"], **told}
+
+
+async def _tell_anew(t: Telling, passages: Sequence[str]) -> dict[str, list[str]]:
+    """What was known of passages of a book that was there already, and holds no more: told again from the text as it is now, or forgotten.
+
+    Returns:
+        ids of the new records (`told_anew`) and of those that were forgotten (`forgotten`); nothing where there were none.
+    """
+    held = {p: list(t.ctx.piece(f"memories:{p}", default=[], rests=False)) for p in passages}
+    lost: dict[str, dict[str, Any]] = {}
+    source: dict[str, str] = {}
+    for passage in passages:
+        kept, gone = standing(held[passage], t.text(passage))
+        held[passage] = kept
+        for entry in gone:
+            lost.setdefault(entry["id"], entry)
+            source.setdefault(entry["id"], passage)
+    if not lost:
+        return {}
+    for ident in lost:
+        t.ctx.retract(Record(id=ident, kind="summary", text=""), "its passage was changed")
+    new: dict[str, dict[str, Any]] = {}
+    for passage in passages:
+        mine = [lost[i] for i in lost if source[i] == passage]
+        new |= await _restate(t, passage, mine) if mine else {}
+    _put_entries(t, held, lost, new)
+    return {"told_anew": [e["id"] for e in new.values()], "forgotten": [i for i in lost if i not in new]}
+
+
+async def _restate(t: Telling, passage: str, entries: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
+    """Old id → new entry of what still holds in other words. What is beyond the prompt's share is forgotten."""
+    text = t.text(passage)
+    shown = t.fit_lines([e["text"] for e in entries][:_MOST_RESTATED][::-1], "short_term")[::-1]
+    prompt = t.tail(
+        "restate",
+        language_name=t.premise.language_name(),
+        passage=t.fit(text, "last"),
+        numbered="\n".join(f"{number}. {line}" for number, line in enumerate(shown, 1)),
+    )
+
+    def check(raw: str, _finish: str) -> str | None:
+        from fabula.models import extract_json
+
+        value = extract_json(raw)
+        said = "\n".join(str(one.get("text", "")) for one in value.get("held", [])) if isinstance(value, dict) else ""
+        return f"wrong language: {t.language} was asked for" if is_language(said, t.language) is False else None
+
+    reply = await t.ctx.ask("restate", limited(prompt, t.book_tokens), part=passage, check=check, fallback=always('{"held": []}'))
+    out: dict[str, dict[str, Any]] = {}
+    for one in reply.value["held"]:
+        number, said = int(one["number"]), str(one["text"]).strip()
+        if not 1 <= number <= len(shown) or entries[number - 1]["id"] in out or not said:
+            continue
+        entry = entries[number - 1]
+        base = summary_record(t, passage, _chapter_of(t, passage), text, said)
+        names = tuple(entry["entities"])
+        ident = t.ctx.remember(f"restated-{passage}-{number}", replace(base, kind=entry["kind"], entities=names or base.entities))
+        out[entry["id"]] = {**entry, "id": ident, "text": said, "quote": bare(base.quote), "gone": False}
+    return out
+
+
+def _put_entries(
+    t: Telling, held: Mapping[str, list[dict[str, Any]]], lost: Mapping[str, Mapping[str, Any]], new: Mapping[str, Mapping[str, Any]]
+) -> None:
+    """What is known of each passage, with the new memories in place of the lost ones; also of the other passages that they rest on."""
+    touched = dict(held)
+    for entry in lost.values():
+        for other in entry.get("at", []):
+            if other not in touched:
+                touched[other] = list(t.ctx.piece(f"memories:{other}", default=[], rests=False))
+    for passage, entries in touched.items():
+        out = [dict(e) for e in entries if e["id"] not in lost]
+        for ident, entry in new.items():
+            before = next((e for e in entries if e["id"] == ident), None)
+            if passage in held and passage in entry.get("at", [passage]):
+                out.append(dict(entry))
+            elif before is not None:
+                out.append({**entry, "quote": before["quote"]})
+        t.ctx.put(f"memories:{passage}", out)
 
 
 async def _derive(t: Telling, passages: list[str], old: list[str], last: str) -> Mapping[str, Any]:

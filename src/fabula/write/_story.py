@@ -6,7 +6,9 @@ Pieces of state, all of which a person may edit:
     short_term                                              list of sentences
     plans, plan                                             three candidates; the chosen one, or None
     chapters, chapter:ID, text:ID                           the manuscript: order; scenes of a chapter; a passage
-    position                                                length, passages, chapter, chapter_length, last, outline
+    memories:ID                                             of a book that was there already: what is known of a passage of it
+    position                                                length, passages, chapter, chapter_length, last, outline; how much of it
+                                                            was there already: old, old_passages
     outline_size, outline:N                                 an outline, where one was asked for or given
     task, rederive                                          what a person asked the next step to do
     ended                                                   the last passage is written
@@ -14,7 +16,7 @@ Pieces of state, all of which a person may edit:
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from fabula.memory import Record
@@ -38,7 +40,9 @@ class Story(Recurrence):
 
     kind = "write"
 
-    def __init__(self) -> None:
+    def __init__(self, existing: Mapping[str, Any] | None = None) -> None:
+        """`existing`: pieces of a book that is to be continued (see `fabula.write._existing`), for the making of its run."""
+        self._existing = existing or {}
         self._prompts: dict[str, Prompts] = {}
         self._premises: dict[str, Premise] = {}
 
@@ -58,7 +62,7 @@ class Story(Recurrence):
             "length": p.length,
             "ending": p.ending,
             "short_term": list(p.short_term),
-            "plans": [],
+            "plans": list(p.plans),
             "plan": {"text": p.plan, "by": "person", "reason": ""} if p.plan else None,
             "chapters": [],
             "position": {"length": 0, "passages": 0, "chapter": "", "chapter_length": 0, "last": "", "outline": None},
@@ -69,7 +73,7 @@ class Story(Recurrence):
         }
         for index, chapter in enumerate(p.outline):
             pieces[f"outline:{index}"] = {"title": chapter.get("title", ""), "plan": chapter.get("plan", "")}
-        return {(LANE, name): value for name, value in pieces.items()}
+        return {(LANE, name): value for name, value in {**pieces, **self._existing}.items()}
 
     def finished(self, run: Run) -> bool:
         """The last passage is written and nothing else was asked for."""
@@ -107,8 +111,10 @@ class Story(Recurrence):
             return await rewrite_step(t, ctx.piece("task"))
         if ctx.piece("rederive"):
             return await rederive_step(t, list(ctx.piece("rederive")))
-        if self._must_begin(t):
+        if self.must_begin(t.premise, ctx.time, ctx.piece):
             return await begin_step(t)
+        if ctx.time == 0:
+            keep_background(t, ctx.piece("setting") or "")
         missing = outline_missing(t)
         if missing:
             return await outline_step(t, missing)
@@ -122,11 +128,13 @@ class Story(Recurrence):
             self._prompts[run] = Prompts(PROMPTS, premise.language, premise.prompts)
         return Telling(ctx, self._premises[run], self._prompts[run])
 
-    def _must_begin(self, t: Telling) -> bool:
-        """The person did not give both memory and plan, and nothing is written yet."""
-        if t.ctx.time > 0 or t.position["passages"]:
+    @staticmethod
+    def must_begin(premise: Premise, time: int, piece: Callable[[str], Any]) -> bool:
+        """Nothing is written yet, and the person did not give both memory and plan."""
+        if time > 0 or piece("position")["passages"]:
             return False
-        return bool(t.premise.opening) or not (t.ctx.piece("short_term") and (t.ctx.piece("plan") or t.ctx.piece("outline_size")))
+        planned = piece("plan") or piece("plans") or piece("outline_size")
+        return bool(premise.opening) or not (piece("short_term") and planned)
 
 
 async def begin_step(t: Telling) -> dict[str, Any]:
@@ -137,10 +145,10 @@ async def begin_step(t: Telling) -> dict[str, Any]:
     for name in ("title", "setting", "cast", "short_term"):
         if not given[name]:
             ctx.put(name, made[name])
-    _keep_background(t, given["setting"] or "")
+    keep_background(t, given["setting"] or "")
     if p.opening:
         return await _adopt_opening(t)
-    if not ctx.piece("plan") and not ctx.piece("outline_size"):
+    if not (ctx.piece("plan") or ctx.piece("plans") or ctx.piece("outline_size")):
         ctx.put("plan", {"text": made["plan"], "by": "author", "reason": "", "choice": None})
     return {"kind": "beginning", "title": given["title"] or made["title"]}
 
@@ -187,7 +195,7 @@ async def _begin_small(t: Telling, given: Mapping[str, Any]) -> dict[str, Any]:
     return {**made, "setting": setting, "short_term": about, "plan": plan_text(made["plan"], t.language)}
 
 
-def _keep_background(t: Telling, setting: str) -> None:
+def keep_background(t: Telling, setting: str) -> None:
     """A background longer than its share of a prompt is kept whole, and its parts are recalled where they matter."""
     if t.fit(setting, "setting") == setting:
         return

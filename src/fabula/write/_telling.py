@@ -13,7 +13,8 @@ from typing import Any, Literal
 
 from fabula.models import Message
 from fabula.runs import Context, Memo, Prompts, Rendered
-from fabula.text import ends_finished, lexical_terms, sentences, step_length, to_tokens, truncate_tokens, unit
+from fabula.text import ends_finished, sentences, step_length, to_tokens, truncate_tokens, unit
+from fabula.write._existing import named
 from fabula.write._premise import Premise
 
 PROMPTS = Path(__file__).parent / "prompts"
@@ -68,7 +69,7 @@ class Telling:
 
     @property
     def position(self) -> dict[str, Any]:
-        """length, passages, chapter, chapter_length, last."""
+        """length, passages, chapter, chapter_length, last; old and old_passages, where a book was there already."""
         return dict(self.ctx.piece("position"))
 
     def last_text(self) -> str:
@@ -77,8 +78,9 @@ class Telling:
         return self.text(last) if last else ""
 
     def recent_texts(self, most: int = 3) -> list[str]:
-        """The latest passages of the current chapter, as they are now, oldest first."""
-        chapter = self.ctx.piece(f"chapter:{self.position['chapter']}", rests=False)
+        """The latest passages of the current chapter, as they are now, oldest first; of the last one where a new one begins."""
+        order = self.ctx.piece("chapters", default=[], rests=False)
+        chapter = self.ctx.piece(f"chapter:{self.position['chapter'] or (order[-1] if order else '')}", rests=False)
         ids = [p for scene in chapter["scenes"] for p in scene["passages"]] if chapter else []
         return [self.text(p, rests=False) for p in ids[-most:]]  # only compared with, never shown
 
@@ -92,8 +94,7 @@ class Telling:
 
     def named_in(self, text: str) -> tuple[str, ...]:
         """Names of the cast that occur in a text, also inflected."""
-        terms = set(lexical_terms(text))
-        return tuple(c["name"] for c in self.cast() if any(t in terms for t in lexical_terms(c["name"])))
+        return named([c["name"] for c in self.cast()], text)
 
     # -- prompts ----------------------------------------------------------------------------------------------------------
 
@@ -168,17 +169,20 @@ class Telling:
     # -- the place in the book ----------------------------------------------------------------------------------------------
 
     def place(self) -> Place:
-        """Where the next passage stands: the last tenth of a book with a length is told to land."""
+        """Where the next passage stands: the last tenth of a book with a length is told to land. After a book that was there already the
+        length is that of what is written anew.
+        """
         position, length = self.position, self.ctx.piece("length")
+        anew, passages = position["length"] - position.get("old", 0), position["passages"] - position.get("old_passages", 0)
         low, high = self._step_length(length)
         chapter, fresh, index = self._chapter(position, low)
         kind: Kind = "first" if position["passages"] == 0 else "chapter" if fresh else "middle"
         if length is not None and position["passages"]:
-            left, usual = length - position["length"], position["length"] / position["passages"]
+            left, usual = length - anew, anew / passages if passages else 0
             if left <= max(high, usual) and self._last_chapter(index):
                 kind = "last"
                 low, high = max(1, min(low, left)), max(high, min(left, 2 * high))
-            elif position["length"] + high > 0.9 * length:
+            elif anew + high > 0.9 * length:
                 kind = "landing"
         elif length is None and self._outline_done(index, position, low):
             kind = "last"
