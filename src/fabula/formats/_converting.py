@@ -85,7 +85,7 @@ def convert_html(html: str) -> str:
     # Addresses of links would be half of the text of many a page. `[^<>]` keeps the search linear whatever stands there.
     html = re.sub(r"</?a(?=[\s>/])[^<>]*>", "", html.replace("\0", ""), flags=re.IGNORECASE)
     text = html_to_markdown.convert(html, options).content or ""
-    # A dash that begins a speech, or a year that begins a sentence, is text to a reader: the marks that keep Markdown from seeing a list go.
+    # A dash that begins a speech, or a year that begins a sentence: the marks that keep Markdown from seeing a list there go.
     text = re.sub(r"^( *)(?:\\(?=[-+*] )|(\d{1,9})\\(?=[.)]))", r"\1\2", text, flags=re.MULTILINE)
     return "\n".join(line.rstrip() for line in text.split("\n")).strip("\n")
 

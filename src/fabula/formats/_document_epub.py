@@ -41,7 +41,7 @@ def read_epub(data: bytes, name: str) -> Document:
             continue
         raw = archive.read(page, MOST_HTML)
         pictures += len(re.findall(rb"<(?:img|image)\b", raw, re.IGNORECASE))
-        _add_page(draft, html_text(raw, f"{name}, page {page}", None, draft), headings.get(page, ""))
+        _add_page(draft, html_text(raw, name, None, draft), headings.get(page, ""))
     draft.notes[:] = list(dict.fromkeys(draft.notes))
     if missing:
         draft.notes.append(f"{counted(missing, 'page is', 'pages are')} missing from the file")
