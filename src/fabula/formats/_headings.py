@@ -70,7 +70,7 @@ _EAST_BEFORE = re.compile(r"(?P<unit>[卷部])(?:\s?[之第])?\s?")
 _EAST_PLACE = re.compile(r"(?P<label>(?P<place>[上中下终終])(?P<unit>[卷部册冊篇]))")
 _NAMED_LABEL = re.compile(rf"(?P<unit>{'|'.join(_NAMED)})(?!\w)", re.IGNORECASE)
 _EAST_LABEL = re.compile(rf"(?P<unit>{'|'.join(_EAST_NAMED)})(?:[之第]?(?=[〇零一二三四五六七八九十百\d]))?")
-_SEPARATOR = re.compile(r"\s*[:.．。、·・•|｜/]\s*|\s*[—–]+\s*|\s+-+\s*|(?<=\d)-+\s*|-{2,}\s*|\s+|$")
+_SEPARATOR = re.compile(r"\s*[:.．、·・•|｜/]\s*|\s*[—–]+\s*|\s+-+\s*|(?<=\d)-+\s*|-{2,}\s*|\s+|$")
 _OPEN = '（(【《[〔〖「『“"«<〈'
 
 _BRACKETS = {"【": "】", "《": "》", "[": "]", "〔": "〕", "〖": "〗", "（": "）", "(": ")", "〈": "〉", "<": ">", "{": "}"}
@@ -86,6 +86,7 @@ _WIDE = {0x3000: " ", 0xA0: " ", **{0xFF01 + n: chr(0x21 + n) for n in range(94)
 """Full-width signs and blanks → the others, one for one, so that places in the line stay."""
 _LONGEST = 120
 _LONGEST_EAST = 42
+_LONGEST_GLUED = 15
 _MOST_WORDS = 14
 _IN_SENTENCES = frozenset(
     "里裡中内內的是有就也说說讲講写寫已在和与與还還并並到了时時后後前开開结結读讀看之以让讓把被给給从從对對向合课課团團题題书書电電作片小分，。、；？！"
@@ -348,7 +349,7 @@ def _is_title(title: str, *, strong: bool, east: bool = True, glued: bool = Fals
     if re.search(r"[,，;；:：、]$", title) or title[0] in ",，;；。、!！?？」』”’)）]】":
         return False
     if east and re.search(r"[\u3040-\u30ff\u3400-\u9fff]", title):
-        if glued and (title[0] in _IN_SENTENCES or len(title) > 20):
+        if glued and (title[0] in _IN_SENTENCES or len(title) > _LONGEST_GLUED):
             return False
         return len(title) <= _LONGEST_EAST and not re.search(r"[。；]", title) and title.count("，") < 3
     words = title.split()

@@ -162,6 +162,8 @@ def _without_contents(lines: Sequence[str], candidates: dict[int, Heading]) -> d
         keys = [candidates[n].key for n in run]
         again = next((i for i, key in enumerate(keys) if key in keys[:i]), len(run))  # the first heading of the text follows at once
         listed = run[:again]
+        while listed and last[candidates[listed[-1]].key] <= run[-1]:  # it does not come again: the text begins with it
+            listed.pop()
         if len(listed) < _FEWEST_IN_CONTENTS:
             continue
         repeated = sum(last[candidates[n].key] > listed[-1] for n in listed)
