@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import time
 from typing import Any
 
 import pytest
@@ -485,9 +484,9 @@ def test_a_text_stays_line_by_line() -> None:
 
 
 def test_long_files_are_read_in_linear_work() -> None:
-    """A search of all lines for each line would take minutes here."""
-    began = time.process_time()
-    many = "\n".join(f"第{n}章 风起\n　　{PROSE['zh']}" for n in range(1, 20_001))
-    assert len(read_text(many, "x").chapters) == 20_000
-    assert len(read_text("Chapter 1\n" * 50_000 + "x" * 1_000_000, "x").chapters) >= 1
-    assert time.process_time() - began < 60
+    """With a look at all lines for each line the whole test would not end."""
+    chapters = "\n".join(f"第{n}章 风起\n　　{PROSE['zh']}" for n in range(1, 5_001))
+    contents = "\n".join(f"第{n}章 风起" for n in range(1, 5_001))
+    assert len(read_text(f"{contents}\n{chapters}", "x").chapters) == 5_001
+    assert len(read_text("Chapter 1\n" * 20_000 + "x" * 1_000_000, "x").chapters) == 1
+    assert read_text("Chapter " * 100_000 + "1" * 100_000, "x").chapters

@@ -159,9 +159,13 @@ def _without_contents(lines: Sequence[str], candidates: dict[int, Heading]) -> d
     last = {candidates[n].key: n for n in places}
     out = dict(candidates)
     for run in _runs(lines, places):
-        keys = [candidates[n].key for n in run]
-        again = next((i for i, key in enumerate(keys) if key in keys[:i]), len(run))  # the first heading of the text follows at once
-        listed = run[:again]
+        listed: list[int] = []
+        seen: set[object] = set()
+        for n in run:
+            if candidates[n].key in seen:  # the first heading of the text follows at once
+                break
+            seen.add(candidates[n].key)
+            listed.append(n)
         while listed and last[candidates[listed[-1]].key] <= run[-1]:  # it does not come again: the text begins with it
             listed.pop()
         if len(listed) < _FEWEST_IN_CONTENTS:
