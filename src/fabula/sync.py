@@ -186,7 +186,7 @@ class Library:
             listen: called with each event of `fabula.runs.Progress`, on another thread.
             seed: of all that is drawn by lot.
             anyway: also in a language that the model is marked unfit for.
-            options: fields of `fabula.write.Premise`; `words` is its `length`, `cast` may be a mapping of names.
+            options: fields of `fabula.write.Premise`; `words` is its `length`, `cast` may be a mapping of names, `manuscript` a file.
 
         Raises:
             FabulaError: as `Novel.start` and `Novel.write`.
@@ -199,10 +199,12 @@ class Library:
 
         async def begin() -> Any:
             things = await self._ready()
-            return Novel.start(
+            novel = Novel.start(
                 things.store, told, model=things.model, small_model=things.small_model, memory=things.memory, listen=listen or _silent,
                 limits=self._limits, seed=seed, anyway=anyway,
             )  # fmt: skip
+            await things.catch_up(novel.view())  # what a manuscript brought along
+            return novel
 
         book = Book(portal.run(begin))
         if steps != 0:
@@ -317,16 +319,30 @@ def premise_of(premise: str, options: Mapping[str, Any]) -> Premise:
     given = dict(options)
     if "words" in given:
         given["length"] = given.pop("words")
+    if isinstance(given.get("manuscript"), str | Path):
+        given |= _from_file(Path(given["manuscript"]), given)
     unknown = sorted(set(given) - set(Premise.__dataclass_fields__))
     if unknown:
         raise InputError(f"A story has no option {', '.join(unknown)}.", f"It has: words, {', '.join(Premise.__dataclass_fields__)}.")
     cast = given.pop("cast", ())
     pairs = cast.items() if isinstance(cast, Mapping) else cast
     people = tuple(one if isinstance(one, Character) else Character(*one) if not isinstance(one, str) else Character(one) for one in pairs)
-    for name in ("short_term", "outline"):
+    for name in ("short_term", "outline", "plans"):
         if name in given:
             given[name] = tuple(given[name].splitlines() if isinstance(given[name], str) else given[name])
     return replace(Premise(premise, cast=people), **given)
+
+
+def _from_file(path: Path, given: Mapping[str, Any]) -> dict[str, Any]:
+    """A manuscript from a file, with its title and language where none is given. Raises NotFound, InputError."""
+    from fabula.formats import read_book
+    from fabula.write import manuscript_of
+
+    book = read_book(path.expanduser())
+    language = "" if book.language == "und" else book.language.split("-")[0]
+    return {
+        "manuscript": manuscript_of(book), "title": given.get("title") or book.title, "language": given.get("language") or language,
+    }  # fmt: skip
 
 
 def _warn(text: str) -> None:
