@@ -7,6 +7,7 @@ import importlib.util
 import io
 import logging
 import os
+import re
 import warnings
 from typing import Any
 
@@ -53,7 +54,7 @@ def read_image(data: bytes, name: str) -> Document:
             raise InputError(f"{name} cannot be read as a picture ({error}).", "Save it again as PNG.") from error
     draft = Draft(name)
     lines = list(zip(found.txts or (), found.scores or (), strict=True))
-    sure = [text for text, score in lines if score >= LEAST_SURE]
+    sure = [text for text, score in lines if score >= LEAST_SURE and re.search(r"\w", text)]
     draft.notes.append("read from a picture, in Latin and Chinese letters only: letters may be wrong or missing")
     if len(sure) < len(lines):
         draft.notes.append(f"{len(lines) - len(sure)} of {len(lines)} lines could not be made out")

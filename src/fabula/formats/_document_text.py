@@ -20,6 +20,9 @@ _MOST_BROKEN = 0.05
 """Broken bytes for each whole letter outside ASCII; more, and the file was never UTF-8."""
 _FEWEST_ASCII = 0.9
 """Share of ASCII from which a text of unknown encoding is still readable, whatever the rest is."""
+_CONTROL = re.compile(rb"[\x01-\x07\x0e-\x1a\x1c-\x1f]")
+_MOST_CONTROL = 0.05
+"""Share of control characters that no text has; more, and the file is binary."""
 _LABELS = {
     "ascii": "cp1252", "us-ascii": "cp1252", "iso-8859-1": "cp1252", "iso8859-1": "cp1252", "latin1": "cp1252", "latin-1": "cp1252",
     "gb2312": "gb18030", "gbk": "gb18030", "x-gbk": "gb18030", "big5": "big5hkscs", "shift_jis": "cp932", "shift-jis": "cp932",
@@ -80,14 +83,14 @@ def declared_encoding(head: bytes) -> str | None:
 
 def is_text(head: bytes) -> bool:
     """Whether the beginning of a file is text in some encoding, as opposed to a binary file."""
+    if head.startswith((codecs.BOM_UTF8, codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) or _wide(head):
+        return True
     if b"\0" not in head:
-        return True
-    if _wide(head):
-        return True
+        return len(_CONTROL.findall(head)) <= _MOST_CONTROL * len(head)
     with contextlib.suppress(InputError):
-        decode(head[: len(head) // 4 * 4], "", None)
+        decode(head[: len(head) // 2 * 2], "", None)
         return True
-    return head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+    return False
 
 
 def _wide(data: bytes) -> str:
@@ -123,6 +126,6 @@ def _noted(text: str, note: Callable[[str], None]) -> str:
 def _mostly_ascii(data: bytes) -> str | None:
     """A text of which nearly all is ASCII, the rest as Windows-1252 has it; None = it is binary, or too much is not ASCII."""
     plain = len(data.decode("ascii", "ignore"))
-    if b"\0" in data or plain < _FEWEST_ASCII * len(data) or re.search(rb"[\x01-\x08\x0e-\x1a\x1c-\x1f]", data):
+    if b"\0" in data or plain < _FEWEST_ASCII * len(data) or _CONTROL.search(data):
         return None
     return data.decode("cp1252", "replace")
