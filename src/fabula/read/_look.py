@@ -78,6 +78,10 @@ class Reader:
         """Length of a chunk's summary."""
         return self.words(int(self.sizes.answer * _SHARE_OF_SUMMARY))
 
+    def digest_words(self) -> int:
+        """Length of a summary of the first of two readings: what it is for is a context."""
+        return self.words(self.sizes.context // 2)
+
     def cut(self, text: str, tokens: int) -> str:
         """A text cut to so many tokens of the model."""
         if self.ctx.count(text) <= tokens:

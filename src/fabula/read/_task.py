@@ -116,7 +116,7 @@ def sizes_for(task: Task, facts: ModelFacts, words_of_prompt: int) -> Sizes:
     window, small = facts.window, facts.small if task.small is None else task.small
     asked = ARTICLE_TOKENS if task.as_article else max(ARTICLE_TOKENS, window // 4)
     want = task.chunk_tokens or asked
-    context = max(120, min(window // 16, 1_200))
+    context = max(120, min(window // 16, 500 if small else 1_200))
     known = max(120, min(window // 12, 2_000))
     spare = 64
     claims = max(3, min(6 if small else 40, want // (400 if small else 250)))
