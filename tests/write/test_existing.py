@@ -16,10 +16,10 @@ from fabula.formats import read_book, render_book
 from fabula.memory import Memory
 from fabula.models import Request, Scripted
 from fabula.runs import replay, stale
-from fabula.store import RecordRow, RunRow, Store, open_store
+from fabula.store import PieceRow, RecordRow, RunRow, Store, open_store
 from fabula.text import count_tokens, length
 from fabula.write import Character, ManuscriptChapter, Novel, Premise, Remembered, Series, Story, manuscript_of
-from fabula.write._existing import PASSAGE, cut
+from fabula.write._existing import PASSAGE, bare, cut
 
 WORDS = {"en": 250, "zh": 420, "ru": 220}
 PLANS = {
@@ -118,6 +118,14 @@ def test_passages_are_of_the_size_of_a_step(language: str, gap: str) -> None:
     assert min(sizes) > PASSAGE / 4
     assert max(sizes) < PASSAGE * 1.6
     assert len(cut("x " * 100)) == 1
+
+
+@pytest.mark.parametrize(
+    "blanks", [" " * 100_000 + "x", "x" + "\n" * 100_000, "x" + " " * 100_000 + "y"], ids=["before", "after", "between"]
+)
+def test_long_blanks_are_cut_in_linear_work(blanks: str) -> None:
+    """With a look at all of them for each cut it would not end."""
+    assert "".join(before + passage for before, passage in cut(blanks)) == blanks
 
 
 @pytest.mark.parametrize("language", ["en", "zh", "ru"])
@@ -287,6 +295,57 @@ def test_an_edit_taken_back_brings_the_memory_back(store: Store) -> None:
     novel.run.undo_edit(at)
     assert KEY["en"] in [r.text for r in novel.memories()]
     assert novel.passage(passage).text == before
+
+
+def test_a_quote_that_ends_in_the_next_passage(store: Store) -> None:
+    """It holds as long as each part of it stands where it stood."""
+    scene = text("en", 0, 300)
+    first, second = (passage for _, passage in cut(scene)[:2])
+    quote = f"{first[-60:]} {second[:60]}"
+    memory = Remembered("The tide was not spoken of.", "fact", quote=quote)
+    novel = start(
+        store, manuscript=(ManuscriptChapter("", "", (scene,)),), memories=(memory,), model=scripted(answers={"restate": {"held": []}})
+    )
+    a, b, *_ = (p.id for p in novel.passages())
+    assert novel.run.piece(f"memories:{a}")[0]["at"] == [a, b]
+    novel.edit_passage(b, f"{second} It rained.")
+    novel.edit_passage(a, f"It rained. {first}")
+    assert novel.memories()
+    novel.edit_passage(b, "It rained.")
+    assert not novel.memories()
+    (step,) = go(novel, 1)
+    assert step.output["forgotten"] == [novel.memories(every=True)[0].id]
+    assert not novel.run.piece(f"memories:{a}")
+
+
+def test_a_summary_of_several_places_is_told_anew_for_all_of_them(store: Store) -> None:
+    scene, other = text("en", 0, 8), text("en", 100, 8)
+    quotes = (FILL["en"].format(n=1), FILL["en"].format(n=101))
+    memory = Remembered("Nobody spoke of the tide, on either pier.", "summary", quote=quotes[0], quotes=quotes[1:])
+    model = scripted(answers={"restate": {"held": [{"number": 1, "text": "Nobody spoke of the rain, on either pier."}]}})
+    novel = start(store, manuscript=(ManuscriptChapter("", "", (scene, other)),), memories=(memory,), model=model)
+    a, b = (p.id for p in novel.passages())
+    novel.edit_passage(b, "It rained, and nobody spoke of it.")
+    assert not novel.memories()
+    go(novel, 1)
+    anew = next(r for r in novel.memories() if "either pier" in r.text)
+    assert [e["id"] for p in (a, b) for e in novel.run.piece(f"memories:{p}")] == [anew.id] * 2
+    novel.edit_passage(a, "The pier was empty.")
+    assert not any("either pier" in r.text for r in novel.memories())
+
+
+def test_what_is_erased_is_nowhere(store: Store, tmp_path: Path) -> None:
+    novel = start(store)
+    novel.close()
+    store.erase([KEY["en"], KEY["en"].rstrip(".")], "private")
+    store.close()
+    written = b"".join(path.read_bytes() for path in tmp_path.iterdir() if path.is_file()).decode("utf-8", "ignore")
+    again = open_store(tmp_path / "a.db")
+    pieces = str([row.value for row in again.rows(PieceRow)]) + str([row.data for row in again.rows(RecordRow)])
+    again.close()
+    for form in (KEY["en"].rstrip("."), bare(KEY["en"])):
+        assert form not in pieces
+        assert form not in written
 
 
 def test_a_memory_that_cannot_be_told_anew_is_forgotten(store: Store) -> None:

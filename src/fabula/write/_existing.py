@@ -115,13 +115,13 @@ def existing(premise: Premise, run: str, lane: str) -> Existing:
     chapter, now = passages[0][0] if passages else "before", time.time()
     known = sorted(premise.memories, key=lambda one: one.order)
     for number, one in enumerate(known):
-        found = {passage: (at, words) for quote in (*reversed(one.quotes), one.quote) for at, passage, words in places.find(quote)}
+        found = {passage: (at, said) for quote in (*reversed(one.quotes), one.quote) for at, passage, said in places.find(quote)}
         chapter = next(reversed(found.values()))[0] if found else chapter
         record = _record(one, f"{run}/{lane}/-1/known-{number:06}", chapter, names, float(number - len(known)), now)
         records.append(record)
         entry = {"id": record.id, "kind": one.kind, "text": record.text, "entities": list(record.entities), "at": sorted(found)}
-        for passage, (_, words) in found.items():
-            held.setdefault(passage, []).append({**entry, "quote": words})
+        for passage, (_, said) in found.items():
+            held.setdefault(passage, []).append({**entry, **said})
     pieces.update({f"memories:{passage}": entries for passage, entries in held.items()})
     return Existing(pieces, tuple(records))
 
@@ -196,9 +196,12 @@ def cut(text: str) -> list[tuple[str, str]]:
         ends.pop()
     out: list[tuple[str, str]] = []
     start, before = 0, ""
+    least, most = len(text) - len(text.lstrip()), len(text.rstrip())
     for end in ends:
+        if not max(least, start) < end < most:
+            continue
         first, behind = _blank_around(text, end)
-        if first <= start or behind >= len(text):
+        if first <= start:
             continue
         out.append((before, text[start:first]))
         start, before = behind, text[first:behind]
@@ -237,18 +240,18 @@ class _Places:
             at += len(part)
         self._book = "".join(parts)
 
-    def find(self, quote: str) -> list[tuple[str, str, str]]:
-        """(chapter, passage, the part of the quote that stands in it) of the first place; a quote may begin in one and end in the next."""
+    def find(self, quote: str) -> list[tuple[str, str, dict[str, Any]]]:
+        """(chapter, passage, quote and which of its letters stand there) of the first place; it may begin in one and end in the next."""
         wanted = bare(quote)
         at = self._book.find(wanted) if wanted else -1
         if at < 0:
             return []
-        out, end = [], at + len(wanted)
+        out, first, end = [], at, at + len(wanted)
         place = bisect.bisect_right(self._starts, at) - 1
         while at < end:
             behind = min(end, self._starts[place + 1] if place + 1 < len(self._starts) else end)
             if behind > at:
-                out.append((*self._ids[place], self._book[at:behind]))
+                out.append((*self._ids[place], {"quote": quote, "part": [at - first, behind - first]}))
             at, place = behind, place + 1
         return out
 
@@ -258,5 +261,7 @@ def standing(entries: Sequence[Mapping[str, Any]], text: str) -> tuple[list[dict
     stands there; a summary was made from more than its quote.
     """
     words = bare(text)
-    kept = [dict(e) for e in entries if e["kind"] != "summary" and e["quote"] in words]
-    return kept, [dict(e) for e in entries if e["kind"] == "summary" or e["quote"] not in words]
+    holds = [e["kind"] != "summary" and bare(e["quote"])[slice(*e["part"])] in words for e in entries]
+    return [dict(e) for e, kept in zip(entries, holds, strict=True) if kept], [
+        dict(e) for e, kept in zip(entries, holds, strict=True) if not kept
+    ]

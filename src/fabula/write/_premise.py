@@ -53,6 +53,8 @@ class Premise:
     """A whole book, of any length, that is to be continued: it stands unchanged before what is written, in chapters of its own."""
     memories: tuple[Remembered, ...] = ()
     """What is known of the manuscript, by a reading of it: the long-term memory of the first step."""
+    reading: str = ""
+    """The run of that reading."""
     note: str = ""
     """The author's note: pinned in every prompt."""
     style: str = ""

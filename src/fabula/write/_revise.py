@@ -143,7 +143,7 @@ async def _restate(t: Telling, passage: str, entries: Sequence[Mapping[str, Any]
         base = summary_record(t, passage, _chapter_of(t, passage), text, said)
         names = tuple(entry["entities"])
         ident = t.ctx.remember(f"restated-{passage}-{number}", replace(base, kind=entry["kind"], entities=names or base.entities))
-        out[entry["id"]] = {**entry, "id": ident, "text": said, "quote": bare(base.quote), "gone": False}
+        out[entry["id"]] = {**entry, "id": ident, "text": said, "quote": base.quote, "part": [0, len(bare(base.quote))], "gone": False}
     return out
 
 
@@ -163,7 +163,7 @@ def _put_entries(
             if passage in held and passage in entry.get("at", [passage]):
                 out.append(dict(entry))
             elif before is not None:
-                out.append({**entry, "quote": before["quote"]})
+                out.append({**entry, "quote": before["quote"], "part": before["part"]})
         t.ctx.put(f"memories:{passage}", out)
 
 
