@@ -16,6 +16,8 @@ _MOST_QUOTE = 400
 _SHARED = 0.5
 """Share of a claim's terms that a sentence must hold to count as its source."""
 _FEWEST_SHARED = 2
+_UNRELATED = 0.2
+"""A quote that shares less of the claim's terms says something else; if a sentence is there that says the claim, it is taken instead."""
 _DOTS = re.compile(r"\s*(?:\.\.\.|…+|\[\.\.\.\]|\[…\])\s*")
 
 
@@ -45,8 +47,13 @@ class Evidence:
 class Finder:
     """Finds claims in one chunk. Sentences are taken apart only when a quote does not stand there word for word."""
 
-    def __init__(self, chunk: Chunk, texts: Sequence[str]):
-        self.chunk, self.texts = chunk, texts
+    def __init__(self, chunk: Chunk, texts: Sequence[str], kinds: Sequence[str] = ()):
+        """Args:
+        chunk: in which to find.
+        texts: of its parts.
+        kinds: prose or code, of its parts; code is looked through line by line.
+        """
+        self.chunk, self.texts, self.kinds = chunk, texts, kinds or ["prose"] * len(texts)
         self._sentences: list[tuple[int, int, str, frozenset[str]]] | None = None
 
     def find(self, claim: str, quote: str) -> Evidence:
@@ -55,11 +62,11 @@ class Finder:
             for index, text in enumerate(self.texts):
                 span = find_quote(wanted, text)
                 if span is not None:
-                    return self._at(index, *span, "quoted")
+                    better = self._closest(claim, "") if _shared(claim, wanted) < _UNRELATED else None
+                    return self._at(index, *span, "quoted") if better is None else self._found(better)
         best = self._closest(claim, quote)
         if best is not None:
-            index, start, text = best
-            return self._at(index, start, start + len(text), "found")
+            return self._found(best)
         first, last = self.chunk.parts[0], self.chunk.parts[-1]
         if first.document != last.document:
             last = first
@@ -68,6 +75,10 @@ class Finder:
     def whole(self) -> Evidence:
         """The chunk itself, e.g. for a summary."""
         return self.find("", "")
+
+    def _found(self, best: tuple[int, int, str]) -> Evidence:
+        index, start, text = best
+        return self._at(index, start, start + len(text), "found")
 
     def _at(self, index: int, start: int, end: int, support: str) -> Evidence:
         part, text = self.chunk.parts[index], self.texts[index]
@@ -99,14 +110,20 @@ class Finder:
 
     def _split(self) -> list[tuple[int, int, str, frozenset[str]]]:
         out = []
-        for index, text in enumerate(self.texts):
+        for index, (text, kind) in enumerate(zip(self.texts, self.kinds, strict=True)):
             at = 0
-            for sentence in _pieces(text):
+            for sentence in text.split("\n") if kind == "code" else _pieces(text):
                 start = text.index(sentence, at)
                 at = start + len(sentence)
                 if sentence.strip():
                     out.append((index, start, sentence, frozenset(lexical_terms(sentence))))
         return out
+
+
+def _shared(claim: str, quote: str) -> float:
+    """Share of a claim's terms that a quote holds."""
+    terms = frozenset(lexical_terms(claim))
+    return len(terms & frozenset(lexical_terms(quote))) / len(terms) if terms else 1.0
 
 
 def _pieces(text: str) -> list[str]:

@@ -16,7 +16,7 @@ from fabula.read._chunks import Chunk, Part
 from fabula.read._evidence import Evidence, Finder
 from fabula.read._look import Reader, fence_for, fenced
 from fabula.runs import Check, Fallback, Refusal, Rendered
-from fabula.text import count_tokens, is_language, split
+from fabula.text import count_tokens, ends_finished, is_language, sentences, split, trim_to_sentence
 
 _LEAST = 160
 """Tokens of a chunk below which it is not halved any more."""
@@ -93,7 +93,7 @@ def chunk_prompt(r: Reader, chunk: Chunk, texts: list[str], asking: Asking) -> R
         context=r.cut(asking.context, r.sizes.context * 2),
         known="\n".join(f"- {line}" for line in asking.known),
         claims=r.sizes.claims,
-        words=r.summary_words(),
+        words=r.digest_words() if asking.prompt == "digest" else r.summary_words(),
         fence=fence,
         **asking.slots,
     )
@@ -119,16 +119,18 @@ def _checks(r: Reader, schema: Any) -> tuple[Check, Fallback]:
 
 
 def _outcome(r: Reader, chunk: Chunk, texts: list[str], value: dict[str, Any]) -> Outcome:
-    finder = Finder(chunk, texts)
+    kinds = r.ctx.piece("documents", lane="")["kinds"]
+    finder = Finder(chunk, texts, [kinds[p.document] for p in chunk.parts])
     entities = [{"name": n, "kind": "", "about": ""} for n in value.get("names", ())] or list(value.get("entities", ()))
     claims = []
     for claim in value.get("claims", ())[: r.sizes.claims]:
+        claim = {**claim, "text": first_sentence(claim["text"]) if r.sizes.small else claim["text"]}
         evidence = finder.find(claim["text"], claim["quote"])
         names = [e["name"] for e in entities if e["name"] in claim["text"]]
         claims.append({"text": claim["text"].strip(), **evidence.as_dict(), "about": names[:8]})
     out: Outcome = {
         "relevant": bool(value.get("relevant", True)),
-        "summary": value.get("summary", "").strip(),
+        "summary": finished(value.get("summary", "")),
         "claims": claims,
         "entities": [
             {**e, "name": e["name"].strip(), **finder.find(f"{e['name']} {e['about']}", "").as_dict()}
@@ -142,6 +144,18 @@ def _outcome(r: Reader, chunk: Chunk, texts: list[str], value: dict[str, Any]) -
         "open": list(value.get("open", ())),
     }
     return {**out, "context": value["context"].strip()} if "context" in value else out
+
+
+def finished(text: str) -> str:
+    """A text without the beginning of a sentence that its answer had no room to end; all of it where it is but one."""
+    text = text.strip()
+    return text if ends_finished(text) else trim_to_sentence(text) or text
+
+
+def first_sentence(text: str) -> str:
+    """A small model says a fact once and then again."""
+    parts = sentences(text.strip())
+    return parts[0].strip() if parts else text.strip()
 
 
 def _nothing() -> Outcome:

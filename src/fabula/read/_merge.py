@@ -9,6 +9,7 @@ from typing import Any
 
 from fabula.errors import StepFailed, TooLarge, TooLong
 from fabula.models import extract_json
+from fabula.read._leaf import finished
 from fabula.read._look import Reader
 from fabula.text import is_language, lexical_terms
 
@@ -184,4 +185,4 @@ def cited(text: str, numbers: Sequence[int], shown: Sequence[tuple[str, tuple[st
 
 
 def _statement(text: str, claims: Sequence[str], support: str) -> dict[str, Any]:
-    return {"text": text.strip(), "claims": list(claims), "support": support}
+    return {"text": finished(text), "claims": list(claims), "support": support}

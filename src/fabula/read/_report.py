@@ -44,8 +44,10 @@ def _facts(result: Mapping[str, Any]) -> str:
         f"- Read: {_line(source)}",
         f"- Way: {result['way']}, {c['read']} of {c['chunks']} chunks of {c['documents']} documents read",
         f"- In the summary: {c['share']:.0%} of the chunks that had something to say",
-        f"- Run {result['run']}: {int(u.get('calls', 0))} calls, "
-        f"{int(u.get('prompt_tokens', 0))} + {int(u.get('answer_tokens', 0))} tokens",
+        (
+            f"- Run {result['run']}: {int(u.get('calls', 0))} calls, "
+            f"{int(u.get('prompt_tokens', 0))} + {int(u.get('answer_tokens', 0))} tokens"
+        ),
     ]
     if not result["finished"]:
         lines.append("- **Not finished:** this is what is known so far")

@@ -100,11 +100,11 @@ class Source:
         """Which limit a file exceeds, and which option raises it; empty where none."""
         options = self._options
         if entry.size > options.max_file_bytes:
-            return f"It is larger than {_size(options.max_file_bytes)}; --max-file-bytes raises that limit."
+            return f"It is larger than {_size(options.max_file_bytes)}; --max-file-size raises that limit."
         if count >= options.max_files:
-            return f"{files_word(options.max_files)} were read before it; --max-files raises that limit."
+            return f"The limit of {files_word(options.max_files)} is reached; --max-files raises it."
         if total + entry.size > options.max_bytes:
-            return f"With it more than {_size(options.max_bytes)} would be read; --max-bytes raises that limit."
+            return f"With it more than {_size(options.max_bytes)} would be read; --max-size raises that limit."
         return ""
 
     def _document(self, entry: Entry) -> Document | None:
@@ -144,7 +144,7 @@ class _OneFile(Source):
             InputError: why it cannot be read.
         """
         if self._entry.size > self._options.max_file_bytes:
-            raise InputError(f"{self.name} is larger than {_size(self._options.max_file_bytes)}.", "Raise the limit with --max-file-bytes.")
+            raise InputError(f"{self.name} is larger than {_size(self._options.max_file_bytes)}.", "Raise the limit with --max-file-size.")
         try:
             document = read_entry(self._entry, self._options)
         except Unreadable as error:

@@ -120,8 +120,8 @@ class Study:
         _check_fit(model, language, anyway)
         shape = shape_of(task.way_for(len(gathered.chunks)), gathered.chunks, sizes.fan_in)
         premise = {
-            "task": asdict(task), "language": language, "sizes": sizes.as_dict(), "words_task": _words_task(task, gathered, language),
-            "premise": task.task,
+            "task": asdict(task), "language": language, "sizes": sizes.as_dict(), "premise": task.task,
+            "words_task": _words_task(task, gathered, language, sizes.small),
         }  # fmt: skip
         reading = Reading(gathered, shape)
         create(store, reading, premise, title=gathered.title, run=ident, seed=seed, model=model, small_model=small_model)
@@ -447,9 +447,11 @@ def _check_fit(model: Model, language: str, anyway: bool) -> None:
         )
 
 
-def _words_task(task: Task, gathered: Gathered, language: str) -> str:
+def _words_task(task: Task, gathered: Gathered, language: str, small: bool) -> str:
     """The task in words: the person's, else the default one for what is read."""
     if task.task.strip():
         return task.task.strip()
-    name = "task-story" if task.for_story else "task-code" if gathered.is_code else "task-prose"
+    name = ("task-code" if gathered.is_code else "task-prose") + ("-small" if small else "")
+    if task.for_story:
+        name = "task-story"
     return Prompts(PROMPTS, language, task.prompts).render(name).messages[0].content
