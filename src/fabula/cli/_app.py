@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from fabula.cli import _care, _memory, _model, _play, _runs, _write
+from fabula.cli import _ask, _care, _memory, _model, _play, _read, _runs, _write
 
 app = typer.Typer(
     name="fabula", no_args_is_help=True, add_completion=True, pretty_exceptions_enable=False, rich_markup_mode=None,
@@ -26,11 +26,13 @@ def _version(asked: bool) -> None:
 def fabula(
     version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Say the version and end.")] = False,
 ) -> None:
-    """Stories that remember: novels of any length and interactive fiction, on any model, every step kept."""
+    """Stories that remember: novels of any length, interactive fiction, and reading of any length, on any model, every step kept."""
 
 
 _write.add_to(app)
 _play.add_to(app)
+_read.add_to(app)
+_ask.add_to(app)
 app.add_typer(_runs.app, name="runs")
 app.add_typer(_memory.app, name="memory")
 app.add_typer(_model.app, name="model")

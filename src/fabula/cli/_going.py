@@ -17,10 +17,12 @@ class Going:
 
     run: str = ""
     usage: dict[str, Any] = field(default_factory=dict)
+    how: str = ""
+    """How to go on, where that is not `fabula runs resume`."""
 
     def advice(self) -> str:
         """What to tell the person."""
-        return f"Nothing is lost. Go on with `fabula runs resume {self.run}`." if self.run else ""
+        return f"Nothing is lost. {self.how or f'Go on with `fabula runs resume {self.run}`.'}" if self.run else ""
 
 
 going = Going()
@@ -33,12 +35,12 @@ def usage_of(store: Store, run: str) -> dict[str, Any]:
 
 
 @contextmanager
-def working_on(store: Store, run: str) -> Iterator[None]:
-    """Inside, the run is in hand; it stays so when the block is left by an exception."""
-    going.run = run
+def working_on(store: Store, run: str, how: str = "") -> Iterator[None]:
+    """Inside, the run is in hand; it stays so when the block is left by an exception. `how`: what to tell the person then."""
+    going.run, going.how = run, how
     try:
         yield
     except BaseException:
         going.usage = usage_of(store, run)
         raise
-    going.run = ""
+    going.run = going.how = ""

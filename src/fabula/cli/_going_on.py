@@ -42,12 +42,12 @@ class Task:
 
         for path in [*(self.result.out or []), *([self.result.keep] if self.result.keep else [])]:
             format_of(path)
-            _probe(Path(path))
+            probe(Path(path))
         if self.result.keep:
             check_keep(Path(self.result.keep).expanduser())
 
 
-def _probe(path: Path) -> None:
+def probe(path: Path) -> None:
     """Raises InputError where a file could not be written at that path."""
     import tempfile
 
@@ -128,12 +128,20 @@ def settings_for(run: str, models: Models) -> tuple[Settings, str]:
         before = last_model(store, row.id)
     if "model" in settings.sources or not before or before == "none":
         return settings, ""
-    if before.split(":")[0] in ("scripted", "misbehaving") or _is_local(before):
+    if before.split(":")[0] in ("scripted", "misbehaving") or _is_ours(before):
         return replace(settings, model=before, base_url=""), ""
     return settings, f"Run {row.id} was written with {before}; it goes on with {settings.model}. (--model chooses another.)"
 
 
-def _is_local(name: str) -> bool:
+def is_local(settings: Settings) -> bool:
+    """Whether the model runs on this machine, in a process of ours."""
+    name = settings.model
+    if settings.base_url:
+        return False
+    return name == "embedded" or name.startswith("hub:") or name.lower().endswith(".gguf") or _is_ours(name)
+
+
+def _is_ours(name: str) -> bool:
     from fabula.errors import NotFound
     from fabula.models import find_weights
 
@@ -218,7 +226,7 @@ async def _drive(novel: Novel, view: View, task: Task) -> None:
         print_json({**facts(novel), "files": files, "usage": usage_of(novel.run.store, novel.id)})
         return
     done = len(novel.steps()) - before
-    worked = f", {done} step{'s' if done != 1 else ''} in {_span(time.monotonic() - began)}" if done > 0 else ""
+    worked = f", {done} step{'s' if done != 1 else ''} in {span(time.monotonic() - began)}" if done > 0 else ""
     say(f"{novel.title}: {number(novel.length)} {unit_name(novel.language)}{worked}.")
     for path in files:
         say(f"Written to {path}")
@@ -269,5 +277,5 @@ def _files(novel: Novel, task: Task) -> list[str]:
     return files
 
 
-def _span(seconds: float) -> str:
+def span(seconds: float) -> str:
     return f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} min"

@@ -156,3 +156,15 @@ def opening_of(path: Path, most_tokens: int) -> dict[str, Any]:
     if title == path.stem and len(book.chapters) == 1:  # the file names no title of its own
         title = book.chapters[0].title
     return {"opening": text, "title": title, "language": "" if book.language == "und" else book.language.split("-")[0]}
+
+
+def copy_prompts_to(package: Path, language: str, folder: Path) -> None:
+    """Copy the prompts of a way in to a folder, and say what was written."""
+    from fabula.cli._output import say, show
+    from fabula.runs import copy_prompts
+
+    folder = folder.expanduser()
+    written = copy_prompts(package, language, folder)
+    for path in written:
+        show(str(path))
+    say(f"{len(written)} prompts copied; files that were there stay. Use them with --prompts {folder}.")

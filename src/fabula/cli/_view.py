@@ -6,11 +6,11 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from fabula.cli._draft import Draft
-from fabula.cli._output import number, size, unit_name
+from fabula.cli._fetching import Fetching, about
+from fabula.cli._output import number, unit_name
 
 if TYPE_CHECKING:
     from fabula.cli._paper import Paper
-    from fabula.models import Progress as Fetching
     from fabula.runs import Progress
     from fabula.write import Novel
 
@@ -20,8 +20,6 @@ _DOING = {
 }  # fmt: skip
 
 
-_BAR = 16
-"""Cells of a bar."""
 _PAUSE = 0.5
 """Seconds between two states of the status line while text streams."""
 
@@ -36,6 +34,7 @@ class View:
 
     def __init__(self, paper: Paper, *, plans: bool = True) -> None:
         self.paper, self.plans = paper, plans
+        self.fetching = Fetching(paper.status, paper.step)
         self.novel: Novel | None = None
         self.steps_wanted: int | None = None
         self.asks = False
@@ -46,7 +45,6 @@ class View:
         self._shown = ""
         """Prose shown of the running step."""
         self._doing = ""
-        self._fetched: tuple[str, str, int] | None = None
         self._begun = self._told = time.monotonic()
         self._length_then = 0
         self._steps_then = self._steps = 0
@@ -217,37 +215,11 @@ class View:
     def _left(self, length: int, target: int | None) -> str:
         seconds = time.monotonic() - self._begun
         if target and length > self._length_then and target > length:
-            return _about(seconds / (length - self._length_then) * (target - length))
+            return f"{about(seconds / (length - self._length_then) * (target - length))} left"
         done = self._steps - self._steps_then
         if self.steps_wanted and 0 < done < self.steps_wanted:
-            return _about(seconds / done * (self.steps_wanted - done))
+            return f"{about(seconds / done * (self.steps_wanted - done))} left"
         return ""
-
-    # -- fetching --------------------------------------------------------------------------------------------------------------
-
-    def fetching(self, news: Fetching) -> None:
-        """A model's weights are fetched or loaded (called from other threads too)."""
-        if news.phase == "loading":
-            self.paper.step(f"loading {news.name} into memory")
-            return
-        share = f"{_bar(news.done, news.total)} {size(news.done)} of {size(news.total)}" if news.total else size(news.done)
-        said = f"{news.phase} {share} from {news.source}: {news.name}{f' · {news.note}' if news.note else ''}"
-        self.paper.status(said)
-        tenth = (news.name, news.phase, 10 * news.done // (news.total or 1))
-        if tenth != self._fetched:
-            self._fetched = tenth
-            self.paper.step(said)
-
-
-def _bar(done: int, total: int) -> str:
-    full = min(_BAR, _BAR * done // total)
-    return "█" * full + "░" * (_BAR - full)
-
-
-def _about(seconds: float) -> str:
-    if seconds < 90:
-        return f"about {max(1, round(seconds))} s left"
-    return f"about {round(seconds / 60)} min left" if seconds < 5400 else f"about {seconds / 3600:.1f} h left"
 
 
 def _same_end(kept: str, shown: str) -> bool:

@@ -106,9 +106,11 @@ def write(
     plans to pick from, edit or replace. Every step is kept: Ctrl-C stops cleanly, `fabula runs resume` goes on.
     """
     from fabula.cli._going_on import Task, go_on, start
+    from fabula.cli._texts import copy_prompts_to
+    from fabula.write import PROMPTS
 
     if copy_prompts:
-        _copy_prompts(Path(copy_prompts).expanduser(), story.language or "en")
+        copy_prompts_to(PROMPTS, story.language or "en", Path(copy_prompts))
         return
     interactive = is_interactive(auto, as_json, yes, premise)
     task = Task(models, spending, result, steps, as_json, interactive)
@@ -155,17 +157,6 @@ def _with_series(told: Premise, models: Models) -> Premise:
                 series.add(character.name, character.about)
         named = {c.name for c in told.cast}
         return replace(told, cast=(*told.cast, *(c for c in series.cast() if c.name not in named)))
-
-
-def _copy_prompts(folder: Path, language: str) -> None:
-    from fabula.cli._output import say
-    from fabula.runs import copy_prompts
-    from fabula.write import PROMPTS
-
-    written = copy_prompts(PROMPTS, language, folder)
-    for path in written:
-        typer.echo(str(path))
-    say(f"{len(written)} prompts copied; files that were there stay. Use them with --prompts {folder}.")
 
 
 def add_to(app: typer.Typer) -> None:

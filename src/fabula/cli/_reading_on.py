@@ -1,0 +1,318 @@
+"""Beginning a reading, or going on with one; and what is said and written at its end."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+import typer
+
+from fabula.cli._board import Board, board, gathering, ticking
+from fabula.cli._going import usage_of, working_on
+from fabula.cli._going_on import is_local, probe, say_new, settings_for
+from fabula.cli._input import ask_yes
+from fabula.cli._interrupt import run_async, signals
+from fabula.cli._options import Models, Spending
+from fabula.cli._output import print_json, say
+from fabula.cli._reading_words import print_answer, print_end, print_plan, print_skipped
+from fabula.cli._tally import Tally
+from fabula.errors import InputError, LimitReached, RunError
+from fabula.settings import is_loopback
+
+if TYPE_CHECKING:
+    from fabula.opening import Opened
+    from fabula.read import Plan, SourceOptions, Study, Task
+    from fabula.settings import Settings
+
+_LONG = 600.0
+"""Seconds; a person is asked before what takes longer."""
+_SUFFIXES = (".md", ".json")
+_ADDRESS = re.compile(r"\w[\w+.-]*://|[\w.-]+@[\w.-]+:")
+
+
+@dataclass(frozen=True)
+class ReadTask:
+    """What is asked for, whatever is read."""
+
+    models: Models
+    spending: Spending
+    out: tuple[str, ...] = ()
+    as_json: bool = False
+    yes: bool = False
+
+    def check(self) -> None:
+        """Refuse a file that could not be written before anything is paid for. Raises InputError."""
+        for path in self.out:
+            if Path(path).suffix.lower() not in _SUFFIXES:
+                raise InputError(f"{path} is no report: its name ends with neither .md nor .json.", "Write to report.md or report.json.")
+            probe(Path(path))
+
+    def may_ask(self) -> bool:
+        """Whether a person is there who can be asked."""
+        return not self.yes and not self.as_json and sys.stdin.isatty() and sys.stderr.isatty()
+
+
+def plan(sources: Sequence[str], options: SourceOptions, wanted: Task, task: ReadTask, *, anyway: bool) -> None:
+    """Show what a reading would take, and keep nothing: where there is no library, none is made."""
+    from fabula.opening import opened
+    from fabula.read import plan_only
+
+    settings = replace(task.models.settings(), embedder="none")
+    if not Path(settings.library).expanduser().exists():
+        settings = replace(settings, library=":memory:")
+    check_sources(sources, options)
+    shown = board(plain=task.as_json)
+
+    async def whole() -> None:
+        async with opened(settings, note=say) as things:
+            try:
+                found, gathered = plan_only(
+                    things.store, sources, wanted, model=things.model, local=is_local(settings), options=options, tell=gathering(shown),
+                    anyway=anyway,
+                )  # fmt: skip
+            finally:
+                shown.close()
+            if task.as_json:
+                names = ("sources", "documents", "skipped", "findings", "language")
+                print_json({"plan": found.as_dict(), **{name: getattr(gathered, name) for name in names}})
+                return
+            words = wanted.task or "what it says, or for code what it does and how its parts connect"
+            print_plan(
+                found, title=gathered.title, task=wanted, words=words, skipped=gathered.skipped, free=is_local(settings), out=True,
+            )  # fmt: skip
+            print_skipped(gathered.skipped, gathered.findings)
+
+    run_async(whole)
+
+
+def check_sources(sources: Sequence[str], options: SourceOptions) -> None:
+    """Refuse what is not there before a library is made. Git addresses are tried when they are read. Raises InputError, NotFound."""
+    from fabula.read import open_source
+
+    for where in sources:
+        path = Path(where)
+        if where == "-" or options.branch or _ADDRESS.match(where):
+            continue
+        with open_source(where, options) as source:
+            if path.is_dir():
+                next(iter(source.documents()))
+
+
+def begin(sources: Sequence[str], options: SourceOptions, wanted: Task, task: ReadTask, *, seed: str | None, anyway: bool) -> None:
+    """Gather, show the plan, read, and say what it says."""
+    from fabula.read import Study
+
+    check_sources(sources, options)
+
+    def opens(things: Opened, shown: Board) -> Study:
+        return Study.start(
+            things.store, sources, wanted, model=things.model, small_model=things.small_model, memory=things.memory, options=options,
+            listen=shown, limits=task.spending.limits(), stdin=standard_bytes(), tell=gathering(shown), seed=seed, anyway=anyway,
+        )  # fmt: skip
+
+    _run(replace(task, yes=task.yes or "-" in sources), task.models.settings(), opens)
+
+
+def go_on(run: str, task: ReadTask) -> None:
+    """Read on where a reading is."""
+    from fabula.read import Study
+
+    settings, said = settings_for(run, task.models)
+    if said:
+        say(said)
+
+    def opens(things: Opened, shown: Board) -> Study:
+        return Study.open(
+            things.store, run, model=things.model, small_model=things.small_model, memory=things.memory, listen=shown,
+            limits=task.spending.limits(),
+        )  # fmt: skip
+
+    _run(task, settings, opens)
+
+
+def standard_bytes() -> BinaryIO:
+    """Standard input as bytes, also where a text stream was put in its place."""
+    found = getattr(sys.stdin, "buffer", None)
+    return found if found is not None else _Typed()
+
+
+class _Typed(io.BytesIO):
+    """Text of a stream without bytes, read when it is asked for."""
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        self.write(sys.stdin.read().encode("utf-8", "surrogatepass"))
+        self.seek(0)
+        return super().read(size)
+
+
+def _run(task: ReadTask, settings: Settings, opens: Callable[[Opened, Board], Study]) -> None:
+    from fabula.opening import opened
+
+    task.check()
+    say_new(settings)
+    shown = board(plain=task.as_json)
+    signals.before_exit = shown.close
+
+    async def whole() -> None:
+        shown.status("opening the library and the models")
+        try:
+            async with opened(settings, limits=task.spending.limits(), progress=shown.fetching, note=say) as things:
+                study = opens(things, shown)
+                try:
+                    with working_on(things.store, study.id):
+                        await things.catch_up(study.view(), lambda done, of: shown.status(f"embedding memories: {done} of {of}"))
+                        if await read_on(study, shown, task, settings):
+                            _end(study, task)
+                finally:
+                    study.close()
+        finally:
+            shown.close()
+
+    run_async(whole)
+
+
+async def read_on(study: Study, shown: Board, task: ReadTask, settings: Settings) -> bool:
+    """Show the plan, ask where a person is there and it costs something, and read to the end.
+
+    Returns:
+        whether it was read; False = the person does not want it.
+
+    Raises:
+        LimitReached: the report of what is known so far is written.
+        FabulaError.
+    """
+    shown.close()
+    if not task.as_json:
+        say(f"Run {study.id}", "dim")
+    if not study.finished:
+        found = study.plan(local=is_local(settings))
+        _show_plan(study, found, settings)
+        if _worth_asking(found, settings) and task.may_ask() and not ask_yes("Go on?", default=True):
+            say(f"Nothing was asked. It is kept: `fabula runs resume {study.id}` reads it.")
+            return False
+        shown.begin(Tally(study, found))
+        try:
+            async with ticking(shown):
+                await study.read()
+        except LimitReached:
+            shown.close()
+            _so_far(study, task)
+            raise
+        finally:
+            shown.close()
+    return True
+
+
+def _show_plan(study: Study, found: Plan, settings: Settings) -> None:
+    from fabula.read import Task
+
+    wanted = Task(**study.run.row.premise["task"])
+    print_plan(
+        found, title=study.title, task=wanted, words=study.task, skipped=study.run.piece("skipped", lane=""),
+        free=is_local(settings), out=False,
+    )  # fmt: skip
+
+
+def _worth_asking(found: Plan, settings: Settings) -> bool:
+    """Whether it may cost money, or takes long."""
+    mine = is_local(settings) or is_loopback(settings.base_url) or settings.model.split(":")[0] in ("scripted", "misbehaving")
+    paid = found.cost > 0 if found.cost is not None else not mine
+    return paid or (found.seconds or 0.0) > _LONG
+
+
+def _so_far(study: Study, task: ReadTask) -> None:
+    """What is known when a limit stops a reading."""
+    result = study.result()
+    files = write_files(study, task, result)
+    if task.as_json:
+        return
+    print_end(result, where=_where(study, task))
+    for path in files:
+        say(f"What is known so far was written to {path}")
+
+
+def write_files(study: Study, task: ReadTask, result: dict[str, Any] | None = None) -> list[str]:
+    """Write the report where it was asked for, each file whatever becomes of the others. Raises RunError where one could not be written."""
+    if not task.out:
+        return []
+    result = result if result is not None else study.result()
+    files, failed = [], []
+    for name in task.out:
+        path = Path(name).expanduser()
+        try:
+            write_report(path, result)
+            files.append(str(path))
+        except OSError as error:
+            failed.append(f"{path} cannot be written: {error.strerror or error}.")
+    if failed:
+        raise RunError(" ".join(failed), f"What was read is kept; write it again with `fabula runs export {study.id} --out FILE`.")
+    return files
+
+
+def write_report(path: Path, result: dict[str, Any]) -> None:
+    """The result as Markdown or JSON, by the name of the file. Raises OSError."""
+    from fabula.read import report_of
+
+    as_json = path.suffix.lower() == ".json"
+    text = json.dumps(result, ensure_ascii=False, indent=1) + "\n" if as_json else report_of(result)
+    part = path.with_name(path.name + ".part")
+    try:
+        part.write_text(text, "utf-8", "surrogatepass" if as_json else "backslashreplace", newline="\n")
+        part.replace(path)
+    except OSError:
+        part.unlink(missing_ok=True)
+        raise
+
+
+def _end(study: Study, task: ReadTask) -> None:
+    """What it says, and what can be done next."""
+    result = study.result()
+    files = write_files(study, task, result)
+    unread = _unread(study, result)
+    if task.as_json:
+        error = {"error": unread.as_dict()} if unread is not None else {}
+        print_json({**result, "usage": usage_of(study.run.store, study.id), "files": files, **error})
+        if unread is None:
+            return
+    else:
+        _tell(study, task, result, files)
+    if unread is not None:
+        raise (typer.Exit(unread.exit_code) if task.as_json else unread)
+
+
+def _tell(study: Study, task: ReadTask, result: dict[str, Any], files: list[str]) -> None:
+    say()
+    text = result["final_summary"] or "Nothing on this was found in what was read."
+    print_answer(text, [c for c in result["claims"] if c["number"]], where=_where(study, task))
+    say()
+    print_end(result, where=_where(study, task))
+    for path in files:
+        say(f"Report: {path}")
+    if not files:
+        say(f"The whole report: `fabula runs export {study.id} --out report.md`")
+    say(f'Ask about it: `fabula ask {study.id} "…"`')
+    if study.run.row.premise["task"]["for_story"]:
+        say(f"Go on with the novel: `fabula write --continue {result['sources'][0]['where']}`")
+
+
+def _where(study: Study, task: ReadTask) -> str:
+    return task.out[0] if task.out else f"`fabula runs export {study.id} --out report.md`"
+
+
+def _unread(study: Study, result: dict[str, Any]) -> RunError | None:
+    """The error of a reading of which a part could not be read; None = all was read."""
+    failed = [one["chunk"] for one in result["individual_results"] if not one["read"] and study.outcome().outcome(one["chunk"] - 1)]
+    if not failed:
+        return None
+    names = ", ".join(map(str, failed[:8])) + (", …" if len(failed) > 8 else "")
+    return RunError(
+        f"{len(failed)} of {study.shape.chunks} chunks could not be read ({names}); the answer is without them.",
+        "Read again with another --model or smaller --chunk-tokens; what this model answered is not asked again.",
+        chunks=failed,
+    )
