@@ -167,6 +167,25 @@ def test_the_prompt_holds_the_end_and_what_is_remembered_and_nothing_else_of_the
     assert set(range(3500, 3508)) <= shown <= {2, 7, *range(3500, 3508)}
 
 
+@pytest.mark.parametrize("gap", ["\n", "\n　　", "\n\n\n", " "])
+def test_a_long_scene_is_exported_as_it_was(store: Store, tmp_path: Path, gap: str) -> None:
+    scene = text("zh", 0, 200, gap)
+    novel = start(store, "zh", manuscript=(ManuscriptChapter("", "第一章", (scene, scene)),), memories=())
+    assert len(novel.passages()) > 6
+    assert [s.text for s in novel.chapters()[0].scenes] == [scene, scene]
+    assert [s.text for s in read_book(novel.export(tmp_path / "x.epub")).chapters[0].scenes] == [scene, scene]
+    assert novel.text() == f"{scene}\n\n{scene}"
+
+
+def test_what_is_in_the_prompt_is_not_recalled_beside_it(store: Store) -> None:
+    last = FILL["en"].format(n=3506)
+    novel = start(store, memories=(*known(), Remembered("Everybody knew why day 3506 was quiet.", "fact", quote=last)), plans=(last,))
+    novel.choose(1)
+    (step,) = go(novel, 1)
+    assert not any(r.id in step.output["memories"] for r in novel.memories() if "3506" in r.text)
+    assert step.output["memories"]
+
+
 def test_the_step_costs_no_more_with_a_longer_book(store: Store) -> None:
     prompts = []
     for chapters in (2, 40):
