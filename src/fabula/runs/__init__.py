@@ -16,7 +16,7 @@ from fabula.runs._person import ACTS, act, act_on_library, find_record, one_of, 
 from fabula.runs._progress import Answered, Asked, Listener, Noted, Progress, StepBegun, StepDone, Wrote, silent
 from fabula.runs._prompts import Prompt, Prompts, Rendered, copy_prompts, own_prompts, parse_prompt
 from fabula.runs._recurrence import Pieces, Recurrence
-from fabula.runs._replay import Difference, replay
+from fabula.runs._replay import Difference, replay, replay_step
 from fabula.runs._run import Run
 from fabula.runs._trace import Divergence, Stale, Trace, TracedCall, diff, drafts, stale, stale_pieces, trace
 
@@ -75,6 +75,7 @@ __all__ = [
     "parse_prompt",
     "records_of",
     "replay",
+    "replay_step",
     "row_dict",
     "silent",
     "stale",
