@@ -125,9 +125,10 @@ class Repository:
 
     def entries(self, skip: Callable[[str, str, int], None]) -> Iterator[Entry]:
         """The files that the rules let through, in the order of their paths' parts; `skip` is told of the others."""
-        listed = _listed(
-            _git(f"--git-dir={self._folder}", "ls-tree", "-r", "-z", "--long", self.commit, environment=self._environment).stdout
-        )
+        done = _git(f"--git-dir={self._folder}", "ls-tree", "-r", "-z", "--long", self.commit, environment=self._environment)
+        if done.returncode:
+            raise InputError("The copy of the repository is damaged.", "Run the command again.", git=done.stderr.decode("utf_8", "replace"))
+        listed = _listed(done.stdout)
         self._rules.begin()
         with self._blobs() as blob:
             folders = _Folders(self._rules, listed, blob, skip)

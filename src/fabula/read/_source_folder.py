@@ -72,9 +72,10 @@ class Folder:
         except OSError as error:
             skip(path or "./", os_reason(error), 0)
             return None
-        for file, why in self._rules.enter(path, lambda name: self._rule_text(path + name), git=True):
+        names = frozenset(entry.name for entry in entries)
+        for file, why in self._rules.enter(path, lambda name: self._rule_text(path + name) if name in names else "", git=True):
             skip(file, why, 0)
-        return _Open(path, iter(entries), frozenset(entry.name for entry in entries), (about.st_dev, about.st_ino))
+        return _Open(path, iter(entries), names, (about.st_dev, about.st_ino))
 
     def _listed(self, path: str) -> list[os.DirEntry[str]]:
         with os.scandir(self._full(path)) as found:
