@@ -72,7 +72,7 @@ class Reader:
 
     def words(self, tokens: int) -> int:
         """How many words (characters in Chinese) a prose of so many tokens may have, rounded down so that it fits."""
-        return max(20, int(tokens * 100 / max(1, to_tokens(100, self.language)) / self.ctx.facts().token_ratio) // 10 * 10)
+        return max(20, int(tokens * 100 / max(1, to_tokens(100, self.language)) / self.sizes.ratio) // 10 * 10)
 
     def summary_words(self) -> int:
         """Length of a chunk's summary."""
@@ -82,17 +82,21 @@ class Reader:
         """Length of a summary of the first of two readings: what it is for is a context."""
         return self.words(self.sizes.context // 2)
 
+    def count(self, text: str) -> int:
+        """Tokens of the model, as estimated when the reading began."""
+        return self.ctx.run.count(text, self.sizes.ratio)
+
     def cut(self, text: str, tokens: int) -> str:
         """A text cut to so many tokens of the model."""
-        if self.ctx.count(text) <= tokens:
+        if self.count(text) <= tokens:
             return text
-        return truncate_tokens(text, max(1, int(tokens / self.ctx.facts().token_ratio)))
+        return truncate_tokens(text, max(1, int(tokens / self.sizes.ratio)))
 
     def fill(self, lines: Iterable[str], tokens: int) -> list[str]:
         """The first lines that fit into so many tokens."""
         out: list[str] = []
         for line in lines:
-            tokens -= self.ctx.count(line) + 1
+            tokens -= self.count(line) + 1
             if tokens < 0:
                 break
             out.append(line)

@@ -139,18 +139,18 @@ def layout(r: Reader, parts: Sequence[Shown], tokens: int, lead: str = "") -> tu
     share, and what a short part leaves over goes to the others.
     """
     head = f"{r.cut(lead, tokens // 4)}\n\n" if lead else ""
-    tokens -= r.ctx.count(head)
+    tokens -= r.count(head)
     shares = _shares([_need(r, p) for p in parts], tokens)
     blocks: list[str] = []
     shown: list[tuple[str, tuple[str, ...]]] = []
     for number, (one, share) in enumerate(zip(parts, shares, strict=True), 1):
         lines = [f"## {number}" + (f": {one.title}" if one.title else "")]
-        room = share - r.ctx.count(lines[0]) - 4
+        room = share - r.count(lines[0]) - 4
         if one.summary and room > 40:
             lines.append(r.cut(one.summary, max(30, room * 2 // 5 if one.items else room)))
-            room -= r.ctx.count(lines[-1])
+            room -= r.count(lines[-1])
         for text, claims in one.items:
-            room -= r.ctx.count(text) + 6
+            room -= r.count(text) + 6
             if room < 0 and len(lines) > 1:
                 break
             shown.append((text, claims))
@@ -160,7 +160,7 @@ def layout(r: Reader, parts: Sequence[Shown], tokens: int, lead: str = "") -> tu
 
 
 def _need(r: Reader, part: Shown) -> int:
-    return r.ctx.count(part.title) + r.ctx.count(part.summary) + sum(r.ctx.count(text) + 6 for text, _ in part.items) + 12
+    return r.count(part.title) + r.count(part.summary) + sum(r.count(text) + 6 for text, _ in part.items) + 12
 
 
 def _shares(needs: Sequence[int], total: int) -> list[int]:

@@ -125,7 +125,7 @@ async def _answer(r: Reader, question: str, earlier: str, claims: Sequence[dict[
     for claim in claims:
         quote = f" («{claim['quote']}»)" if claim["quote"] and claim["quote"] not in claim["text"] else ""
         line = f"[{len(shown) + 1}] {claim['text']}{quote}"
-        left -= r.ctx.count(line) + 1
+        left -= r.count(line) + 1
         if left < 0:
             break
         shown.append((claim["text"], (claim["id"],)))

@@ -45,16 +45,16 @@ async def chain_step(r: Reader) -> dict[str, Any]:
 def _trimmed(r: Reader, context: str) -> str:
     """A context that is longer than asked for is cut at its share; what it says stands in the results too."""
     most = int(r.sizes.context * 1.3)
-    if r.ctx.count(context) <= most:
+    if r.count(context) <= most:
         return context
-    return truncate_tokens(context, max(1, int(most / r.ctx.facts().token_ratio)))
+    return truncate_tokens(context, max(1, int(most / r.sizes.ratio)))
 
 
 def _carry(r: Reader, facts: list[list[str]]) -> tuple[list[list[str]], list[str]]:
     """The facts that still fit, the latest first to stay, and the ids of those that do not."""
     left, first = r.sizes.known, len(facts)
-    while first > 0 and left >= r.ctx.count(facts[first - 1][1]) + 3:
-        left -= r.ctx.count(facts[first - 1][1]) + 3
+    while first > 0 and left >= r.count(facts[first - 1][1]) + 3:
+        left -= r.count(facts[first - 1][1]) + 3
         first -= 1
     return facts[first:], [ident for ident, _ in facts[:first]]
 

@@ -55,7 +55,7 @@ async def _cast(r: Reader) -> dict[str, Any]:
 
 async def _style(r: Reader) -> dict[str, Any]:
     numbers = list(dict.fromkeys(min(r.shape.chunks - 1, int(share * r.shape.chunks)) for share in _PASSAGES))
-    most = int(r.sizes.shown / 4 / r.ctx.facts().token_ratio)
+    most = int(r.sizes.shown / 4 / r.sizes.ratio)
     texts = [truncate_tokens("\n".join(r.texts(r.chunk(n))), min(600, most)) for n in numbers]
     fence = fence_for(texts)
     prompt = r.render(
@@ -85,7 +85,7 @@ async def _state(r: Reader) -> dict[str, Any]:
         cast="\n".join(r.fill(cast, share)),
         story=r.cut(_told(r), share),
         latest="\n".join(r.fill([line for line in latest if line], share)),
-        ending=truncate_tokens(last, min(_ENDING, int(share / r.ctx.facts().token_ratio)), keep="end"),
+        ending=truncate_tokens(last, min(_ENDING, int(share / r.sizes.ratio)), keep="end"),
     )
     reply = await r.ctx.ask("state", prompt, tries=3, pure=True)
     r.ctx.put("state", dict(reply.value))

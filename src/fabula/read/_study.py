@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any, BinaryIO
 
 from fabula.errors import InputError, LanguageUnfit, NotPossible, RunError
@@ -21,13 +23,15 @@ from fabula.read._report import report_of
 from fabula.read._result import Outcome, result_of
 from fabula.read._shape import QUESTIONS, STORY, STORY_STEPS, Shape, shape_of
 from fabula.read._sources import SourceOptions, open_source
-from fabula.read._task import Task, sizes_for
-from fabula.runs import Limits, Listener, Progress, Prompts, Run, StepDone, advance, create, facts_of, fork, silent
-from fabula.store import FAR, Store, TextRow, open_store, text_hash
+from fabula.read._task import Sizes, Task, sizes_for
+from fabula.runs import Limits, Listener, ModelFacts, Progress, Prompts, Run, StepDone, advance, create, facts_of, fork, silent
+from fabula.store import FAR, PieceRow, RunRow, Store, TextRow, open_store, text_hash
 from fabula.text import LANGUAGE_NAMES, count_tokens, detect_language
 
 _BATCH = 2_000_000
 """Characters of texts in one transaction."""
+_MOST_EARLIER = 200
+"""Readings among which one of the same sources is looked for."""
 _FIRST = 3
 """If so many chunks are read and not one of them could be, the model is not fit for it."""
 
@@ -107,7 +111,8 @@ class Study:
         """
         task = task.checked()
         facts = facts_of(store, model)
-        sizes = sizes_for(task, facts, _words_of_prompt(task, facts.token_ratio))
+        given = _given(sources)
+        sizes = _earlier_sizes(store, given, task, facts) or sizes_for(task, facts, _words_of_prompt(task, facts.token_ratio))
         ident = os.urandom(6).hex()
         keep = _Keep(store, ident)
         with ExitStack() as stack:
@@ -120,7 +125,7 @@ class Study:
         _check_fit(model, language, anyway)
         shape = shape_of(task.way_for(len(gathered.chunks)), gathered.chunks, sizes.fan_in)
         premise = {
-            "task": asdict(task), "language": language, "sizes": sizes.as_dict(), "premise": task.task,
+            "task": asdict(task), "language": language, "sizes": sizes.as_dict(), "premise": task.task, "given": given,
             "words_task": _words_task(task, gathered, language, sizes.small),
         }  # fmt: skip
         reading = Reading(gathered, shape)
@@ -406,12 +411,29 @@ def plan_only(
 
 def _latest_conversation(store: Store, run: str) -> str | None:
     """The latest fork of a reading that holds questions and saw all that is there of it now."""
-    from fabula.store import RunRow
-
     steps = store.steps(store.line(run))
     latest = max((s.pos for s in steps), default=0)
     forks = [row for row in store.rows(RunRow, parent=run, newest_first=True) if row.pin >= latest]
     return next((row.id for row in forks if _last_step(store, row.id) == QUESTIONS), None)
+
+
+def _given(sources: Sequence[str]) -> str:
+    """Names the sources as they were given, without keeping an address that may hold a secret."""
+    whole = [str(Path(s).expanduser().resolve()) if s != "-" and Path(s).expanduser().exists() else s for s in sources]
+    return hashlib.sha256("\n".join(whole).encode("utf-8", "surrogatepass")).hexdigest()[:16]
+
+
+def _earlier_sizes(store: Store, given: str, task: Task, facts: ModelFacts) -> Sizes | None:
+    """Those of the latest reading of the same sources in the same way by the same model: so its answers serve again."""
+    told = {**asdict(task), "task": ""}
+    for row in store.rows(RunRow, kind=Reading.kind, newest_first=True, limit=_MOST_EARLIER):
+        if row.premise.get("given") != given or {**row.premise["task"], "task": ""} != told:
+            continue
+        held = store.rows(PieceRow, run=row.id, lane="", name="model", limit=1)
+        sizes = Sizes(**row.premise["sizes"])
+        if held and held[0].value["name"] == facts.name and held[0].value["window"] == facts.window and sizes.fits(facts):
+            return sizes
+    return None
 
 
 def _last_step(store: Store, run: str) -> str:

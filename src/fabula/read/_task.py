@@ -17,6 +17,8 @@ LEAST_CHUNK = 100
 """Tokens."""
 MOST_FAN_IN = 24
 _QUESTION_ENDS = ("?", "？")
+_SLACK = 1.15
+"""How much higher the true ratio of tokens may be: prompts stay that far below the window."""
 _FEW_CHUNKS = 8
 """A question on a text of no more chunks reads them all."""
 
@@ -95,11 +97,18 @@ class Sizes:
     """Of the rolling context."""
     known: int
     """Of the facts that are carried beside it, word for word."""
+    ratio: float = 1.0
+    """Tokens of the model for a token as `text.count_tokens` counts, as known when the reading began. All prompts go by it, so that a later
+    reading of the same sources asks with the same words."""
     small: bool = False
 
     def as_dict(self) -> dict[str, Any]:
         """As journaled."""
         return asdict(self)
+
+    def fits(self, facts: ModelFacts) -> bool:
+        """Whether they are still right for a model: what was learnt of it since is within what a prompt leaves room for."""
+        return self.small == facts.small and facts.token_ratio <= self.ratio * _SLACK and facts.max_answer >= self.final_answer
 
 
 def sizes_for(task: Task, facts: ModelFacts, words_of_prompt: int) -> Sizes:
@@ -121,7 +130,7 @@ def sizes_for(task: Task, facts: ModelFacts, words_of_prompt: int) -> Sizes:
     spare = 64
     claims = max(3, min(6 if small else 40, want // (400 if small else 250)))
     answer = min(facts.max_answer, window // 4, (260 + 75 * claims) if small else (500 + 110 * claims))
-    room = window - words_of_prompt - answer - context - known - spare
+    room = int((window - answer - spare) / _SLACK) - words_of_prompt - context - known
     chunk = int(min(want, room) / max(0.1, facts.token_ratio))
     if chunk < LEAST_CHUNK or (task.chunk_tokens is not None and want > room):
         raise InputError(
@@ -131,7 +140,7 @@ def sizes_for(task: Task, facts: ModelFacts, words_of_prompt: int) -> Sizes:
         )
     merge_answer = min(facts.max_answer, window // 5, 600 if small else 1_600)
     final_answer = min(facts.max_answer, window // 4, 900 if small else 3_000)
-    shown = max(400, int((window - words_of_prompt - final_answer - spare) * 0.8))
+    shown = max(400, int(((window - final_answer - spare) / _SLACK - words_of_prompt) * 0.8))
     each = 220 if small else 120 + 60 * claims
     fan_in = max(2, min(MOST_FAN_IN, shown // each))
-    return Sizes(chunk, claims, answer, merge_answer, final_answer, shown, fan_in, context, known, small)
+    return Sizes(chunk, claims, answer, merge_answer, final_answer, shown, fan_in, context, known, round(facts.token_ratio, 3), small)
