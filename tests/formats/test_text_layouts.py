@@ -216,6 +216,8 @@ def test_bare_numbers_begin_again_in_each_part() -> None:
         "~\n^\nChapter 2\nof the log says nothing.\n~\n",
         "^\nChapter 2\n~\n",
         "~\n# 7 was on the door.\n~\n",
+        "# The light is on,\n# the light is off.\n# So it goes.\n\n~\n",
+        "~\n\n# 7 was on the door,\n\n# 8 on the window,\n\n~\n",
     ],
 )
 def test_no_chapter_where_there_is_none(text: str) -> None:

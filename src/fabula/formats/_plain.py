@@ -192,7 +192,7 @@ def _add_marked(lines: Sequence[str], found: dict[int, _Found]) -> None:
     """Headings that only their marks show: `## The Harbour`, and lines underlined with `===` or `---`."""
     marked: dict[int, tuple[int, str]] = {}
     for n, line in enumerate(lines):
-        if line.lstrip().startswith("#") and n not in found and (hashed := hash_heading(line)) is not None:
+        if line.lstrip().startswith("#") and n not in found and (hashed := hash_heading(line)) is not None and _is_alone(lines, n):
             marked[n] = hashed
     hashes = len(marked) + sum(one.heading.level > 0 for one in found.values())
     if hashes < 2:
@@ -210,6 +210,12 @@ def _add_marked(lines: Sequence[str], found: dict[int, _Found]) -> None:
     for n, (level, text) in marked.items():
         if level in kept:
             found[n] = _Found(n, n + 1, Heading("chapter", "", text, level=level))
+
+
+def _is_alone(lines: Sequence[str], at: int) -> bool:
+    """Not one of several lines that all begin with `#`, as remarks in a program do; and free of running text."""
+    beside = [lines[n].lstrip() for n in (at - 1, at + 1) if 0 <= n < len(lines)]
+    return not any(line.startswith("#") for line in beside) and _is_free(lines, at, {}) and not re.search(r"[,;，；]\s*$", lines[at])
 
 
 def _is_underlined(lines: Sequence[str], at: int) -> bool:
