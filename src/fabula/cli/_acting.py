@@ -38,29 +38,31 @@ def do_to_record(where: Where, ident: str, run: str | None, act: str, payload: M
     from fabula.runs import act_on_library
 
     with closing(open_library(where.settings())) as store:
-        novel, record = found(store, ident, run)
-        if novel is None or record.reach == "library":
+        seen, record = found(store, ident, run)
+        if seen is None or record.reach == "library":
             act_on_library(store, act, record, payload)
             _tell("library", "", said, as_json)
             return
-        holder = act_or_leave(store, novel.id, "memory", {"do": act, "with": {"id": record.id, **payload}})
-        _tell(novel.id, holder, said, as_json)
+        holder = act_or_leave(store, seen.id, "memory", {"do": act, "with": {"id": record.id, **payload}})
+        _tell(seen.id, holder, said, as_json)
 
 
 def act_or_leave(store: Store, run: str, kind: str, payload: Mapping[str, Any]) -> str:
     """Returns "" where the act was done, else who holds the run and will take it in."""
     from fabula.runs import leave_input
+    from fabula.ways import is_reading, open_run
     from fabula.write import Novel
 
     try:
-        novel = Novel.open(store, run, hold=True)
+        # opening a novel settles what a crash left half done
+        held = open_run(store, run, hold=True) if is_reading(store.run(run)) else Novel.open(store, run, hold=True).run
     except Held as error:
         leave_input(store, run, kind, payload)
         return error.message
     try:
-        novel.run.recurrence.take_input(novel.run, kind, payload)
+        held.recurrence.take_input(held, kind, payload)
     finally:
-        novel.close()
+        held.close()
     return ""
 
 

@@ -12,6 +12,7 @@ from fabula.cli._options import Json, RunArgument, Where
 
 if TYPE_CHECKING:
     from fabula.runs import Edit
+    from fabula.store import Store
     from fabula.write import Novel
 
 
@@ -27,7 +28,7 @@ def show(
     text: Annotated[bool, typer.Option("--text", help="Print the whole text, and nothing else.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Show a book: its chapters and passages, plans, memory, what was edited, models and usage."""
+    """Show a book: its chapters and passages, plans, memory, what was edited, models and usage; or a reading: its chunks and merges."""
     import sys
 
     from fabula.cli._going import usage_of
@@ -35,9 +36,13 @@ def show(
     from fabula.cli._output import print_json
     from fabula.opening import open_library
     from fabula.runs import edits
+    from fabula.ways import is_reading
     from fabula.write import Novel
 
     with closing(open_library(where.settings())) as store:
+        if is_reading(store.run(run)):
+            _show_reading(store, run, text=text, as_json=as_json)
+            return
         novel = Novel.open(store, run)
         if text and not as_json:
             sys.stdout.write(novel.text() + "\n")
@@ -46,6 +51,22 @@ def show(
             print_json({**facts(novel), **state(novel, edits(store, novel.id)), "text": novel.text(), "usage": usage_of(store, novel.id)})
             return
         _print(novel, edits(store, novel.id), usage_of(store, novel.id))
+
+
+def _show_reading(store: Store, run: str, *, text: bool, as_json: bool) -> None:
+    import sys
+
+    from fabula.cli._output import print_json
+    from fabula.cli._reading_look import print_reading, reading_dict
+    from fabula.read import Study
+
+    study = Study.open(store, run)
+    if as_json:
+        print_json(reading_dict(store, study))
+    elif text:
+        sys.stdout.write(study.report())
+    else:
+        print_reading(store, study)
 
 
 def state(novel: Novel, made: list[Edit]) -> dict[str, Any]:
@@ -129,17 +150,32 @@ def trace(
     passage: Annotated[
         str | None, typer.Option("--passage", metavar="ID", help="The step that wrote this passage.", show_default=False)
     ] = None,
+    chunk: Annotated[
+        int | None, typer.Option("--chunk", min=1, metavar="N", help="Of a reading: how this chunk was read.", show_default=False)
+    ] = None,
+    merge: Annotated[
+        str | None, typer.Option("--merge", metavar="NAME", help="Of a reading: how this merge was made, e.g. 1.0.", show_default=False)
+    ] = None,
     prompt: Annotated[bool, typer.Option("--prompt", help="Print the prompts in full.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Where a passage came from: the memories, the plan and the prompt behind it, the model, seed and tokens, and what was refused."""
+    """Where a passage, or what a reading says, came from: the memories, plan and prompt behind it, the model, and what was refused."""
     from fabula.cli._output import print_json
     from fabula.cli._tracing import print_trace, trace_dict
+    from fabula.errors import InputError
     from fabula.opening import open_library
     from fabula.runs import trace as trace_step
+    from fabula.ways import is_reading
     from fabula.write import Novel
 
     with closing(open_library(where.settings())) as store:
+        reading = is_reading(store.run(run))
+        wrong = ("--step or --passage", "--chunk N or --merge NAME") if reading else ("--chunk or --merge", "--step N or --passage ID")
+        if any(one is not None for one in ((step, passage) if reading else (chunk, merge))):
+            raise InputError(f"A {'reading' if reading else 'book'} has no {wrong[0]}.", f"Give {wrong[1]}.")
+        if reading:
+            _trace_reading(store, run, chunk, merge, full=prompt, as_json=as_json)
+            return
         novel = Novel.open(store, run)
         if step is None:
             step = _step_of(novel, passage)
@@ -148,6 +184,20 @@ def trace(
             print_json({"run": novel.id, **trace_dict(found)})
         else:
             print_trace(novel, found, full=prompt)
+
+
+def _trace_reading(store: Store, run: str, chunk: int | None, merge: str | None, *, full: bool, as_json: bool) -> None:
+    from fabula.cli._output import print_json
+    from fabula.cli._reading_look import print_traced, traced
+    from fabula.cli._tracing import trace_dict
+    from fabula.read import Study
+
+    study = Study.open(store, run)
+    what, found, came = traced(store, study, chunk, merge)
+    if as_json:
+        print_json({"run": study.id, "what": what, **came, **trace_dict(found), "lane": found.step.step})
+    else:
+        print_traced(what, found, came, full=full)
 
 
 def _step_of(novel: Novel, passage: str | None) -> int:
@@ -168,27 +218,32 @@ def stale(run: RunArgument, where: Where, as_json: Json = False) -> None:
     from fabula.opening import open_library
     from fabula.runs import stale as stale_steps
     from fabula.runs import stale_pieces
-    from fabula.write import Novel
+    from fabula.ways import is_reading, open_run
 
     with closing(open_library(where.settings())) as store:
-        novel = Novel.open(store, run)
+        seen = open_run(store, run)
+        reading = is_reading(seen.row)
         found = [
-            {"step": one.step.time, "passage": (one.step.output or {}).get("passage"), "direct": one.direct, "why": one.why}
-            for one in stale_steps(novel.run)
-        ]
-        pieces = {key.partition("/")[2]: time for key, time in stale_pieces(novel.run).items()}
+            {
+                "step": one.step.time, "lane": one.step.step, "passage": (one.step.output or {}).get("passage"), "direct": one.direct,
+                "why": one.why,
+            }
+            for one in stale_steps(seen)
+        ]  # fmt: skip
+        pieces = {key.partition("/")[2]: time for key, time in stale_pieces(seen).items()}
     if as_json:
-        print_json({"run": novel.id, "stale": found, "state": pieces})
+        print_json({"run": seen.id, "stale": found, "state": pieces})
         return
     if not found:
         show("Nothing rests on anything that was changed.")
         return
     for one in found:
         passage = f", passage {one['passage']}" if one["passage"] else ""
-        show(f"step {one['step']}{passage}: {one['why']}")
-    if pieces:
+        show(f"step {one['lane']}@{one['step']}: {one['why']}" if reading else f"step {one['step']}{passage}: {one['why']}")
+    if pieces and not reading:
         show(f"What comes next still rests on them by: {', '.join(sorted(pieces))}.")
-    show(f"Write them anew with `fabula runs fork {novel.id} --at {found[0]['step']} --corrected`, then resume that branch.")
+    if not reading:
+        show(f"Write them anew with `fabula runs fork {seen.id} --at {found[0]['step']} --corrected`, then resume that branch.")
 
 
 def diff(
@@ -197,13 +252,24 @@ def diff(
     where: Where,
     as_json: Json = False,
 ) -> None:
-    """Compare two runs passage by passage, sentence by sentence, as a unified diff."""
+    """Compare two books passage by passage, sentence by sentence, as a unified diff; or two readings by what they say."""
     from fabula.cli._comparing import compare, print_comparison
     from fabula.cli._output import print_json
+    from fabula.cli._reading_look import compare_readings, print_compared
+    from fabula.errors import InputError
     from fabula.opening import open_library
+    from fabula.read import Study
+    from fabula.ways import is_reading
     from fabula.write import Novel
 
     with closing(open_library(where.settings())) as store:
+        kinds = [is_reading(store.run(one)) for one in (first, second)]
+        if any(kinds):
+            if not all(kinds):
+                raise InputError("A reading and a book cannot be compared.", "Name two of a kind.")
+            said = compare_readings(Study.open(store, first), Study.open(store, second))
+            (print_json if as_json else print_compared)(said)
+            return
         found = compare(Novel.open(store, first), Novel.open(store, second))
         if as_json:
             print_json(found)

@@ -48,7 +48,8 @@ def list_records(
             return
     for record in records:
         status = "" if record.status == "active" else f"  ({record.status})"
-        show(f"{record.id}{status}", "dim")
+        place = f"  {record.evidence[0]}" if record.source and record.evidence and record.evidence[0].startswith(f"{record.source}:") else ""
+        show(f"{record.id}{status}{place}", "dim")
         show(f"  {record.text}")
     if not records:
         say("Nothing is remembered here." if find is None else f"No memory has the words {find!r}.")

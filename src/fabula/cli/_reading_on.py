@@ -7,6 +7,7 @@ import json
 import re
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
@@ -22,13 +23,14 @@ from fabula.cli._options import Models, Spending
 from fabula.cli._output import print_json, say
 from fabula.cli._reading_words import print_answer, print_end, print_plan, print_skipped
 from fabula.cli._tally import Tally
-from fabula.errors import InputError, LimitReached, RunError
+from fabula.errors import InputError, LimitReached, NotPossible, RunError
 from fabula.settings import is_loopback
 
 if TYPE_CHECKING:
     from fabula.opening import Opened
     from fabula.read import Plan, SourceOptions, Study, Task
     from fabula.settings import Settings
+    from fabula.store import RunRow, Store
 
 _LONG = 600.0
 """Seconds; a person is asked before what takes longer."""
@@ -119,11 +121,29 @@ def begin(sources: Sequence[str], options: SourceOptions, wanted: Task, task: Re
     _run(replace(task, yes=task.yes or "-" in sources), task.models.settings(), opens)
 
 
-def go_on(run: str, task: ReadTask) -> None:
-    """Read on where a reading is."""
-    from fabula.read import Study
+def resume_reading(row: RunRow, task: ReadTask, given: Sequence[str]) -> None:
+    """Read on where a reading is.
 
+    Args:
+        row: of the reading.
+        task: what is asked for.
+        given: options that only books have.
+
+    Raises:
+        InputError: there are such options.
+        NotPossible: the run is a conversation about a reading.
+    """
+    from fabula.opening import open_library
+    from fabula.read import Study
+    from fabula.ways import is_conversation
+
+    run = row.id
+    if given:
+        raise InputError(f"Run {run} is a reading; {', '.join(given)} is for books.", "Leave it out; --max-calls stops a reading early.")
     settings, said = settings_for(run, task.models)
+    with closing(open_library(settings)) as store:
+        if is_conversation(store, row):
+            raise NotPossible(f"Run {run} is a conversation about reading {row.parent}.", f'Ask on: `fabula ask {run} "…"`.')
     if said:
         say(said)
 
@@ -253,6 +273,15 @@ def write_files(study: Study, task: ReadTask, result: dict[str, Any] | None = No
     if failed:
         raise RunError(" ".join(failed), f"What was read is kept; write it again with `fabula runs export {study.id} --out FILE`.")
     return files
+
+
+def export_reports(store: Store, run: str, paths: Sequence[str]) -> list[str]:
+    """Write the report of a reading to files. Raises InputError where one cannot be written."""
+    from fabula.read import Study
+
+    task = ReadTask(Models(), Spending(), tuple(paths))
+    task.check()
+    return write_files(Study.open(store, run), task)
 
 
 def write_report(path: Path, result: dict[str, Any]) -> None:

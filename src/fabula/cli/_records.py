@@ -10,8 +10,8 @@ from fabula.errors import NotFound
 
 if TYPE_CHECKING:
     from fabula.memory import Record
+    from fabula.runs import Run
     from fabula.store import RecordRow, Store
-    from fabula.write import Novel
 
 _OPEN = ("active", "pending", "unresolved")
 
@@ -29,10 +29,11 @@ def listed(store: Store, run: str | None, find: str | None, every: bool) -> list
     """The records of a run as its next step could see them, or the library's; only those with some words where asked for."""
     from fabula.memory import search
     from fabula.runs import records_of, view_of
+    from fabula.ways import open_run
 
     if run is not None:
-        novel = _novel(store, run)
-        return search(store, find, view=view_of(novel.run), every=every) if find is not None else records_of(novel.run, every=every)
+        seen = open_run(store, run)
+        return search(store, find, view=view_of(seen), every=every) if find is not None else records_of(seen, every=every)
     if find is not None:
         return search(store, find, every=every)
     return [r for r in library_records(store) if every or r.status in _OPEN]
@@ -46,7 +47,7 @@ def library_records(store: Store) -> list[Record]:
     return sorted(fold(store.rows(RecordRow, reach="library")).values(), key=lambda record: record.pos)
 
 
-def found(store: Store, ident: str, run: str | None) -> tuple[Novel | None, Record]:
+def found(store: Store, ident: str, run: str | None) -> tuple[Run | None, Record]:
     """A record by its id, and the run that sees it (None = the library).
 
     Raises:
@@ -54,10 +55,11 @@ def found(store: Store, ident: str, run: str | None) -> tuple[Novel | None, Reco
     """
     from fabula.runs import find_record, one_of
     from fabula.store import LIBRARY, RecordRow
+    from fabula.ways import open_run
 
     if run is not None:
-        novel = _novel(store, run)
-        return novel, find_record(novel.run, ident)
+        seen = open_run(store, run)
+        return seen, find_record(seen, ident)
     rows = store.rows(RecordRow, id=ident, limit=1)
     if not rows or rows[0].reach == "library" or rows[0].run == LIBRARY:
         try:
@@ -68,23 +70,24 @@ def found(store: Store, ident: str, run: str | None) -> tuple[Novel | None, Reco
             raise NotFound(
                 f"There is no memory {ident!r}.", "List the memories with `fabula memory list RUN`; an id's ending needs --run RUN."
             ) from None
-    novel = _novel(store, rows[0].run)
-    return novel, find_record(novel.run, ident)
+    seen = open_run(store, rows[0].run)
+    return seen, find_record(seen, ident)
 
 
-def rows_of(store: Store, novel: Novel | None) -> list[RecordRow]:
+def rows_of(store: Store, seen: Run | None) -> list[RecordRow]:
     """The events that a run sees, or the library's."""
+    from fabula.runs import view_of
     from fabula.store import RecordRow
 
-    if novel is None:
+    if seen is None:
         return store.rows(RecordRow, reach="library")
-    view = novel.view()
+    view = view_of(seen)
     return store.records(view.line, read_at=view.read_at, entities=view.entities)
 
 
-def texts_of(store: Store, novel: Novel | None, ident: str) -> list[str]:
+def texts_of(store: Store, seen: Run | None, ident: str) -> list[str]:
     """Every text that a record ever had, the latest last."""
-    data = [row.data if row.event == "add" else row.data.get("changes", {}) for row in rows_of(store, novel) if row.id == ident]
+    data = [row.data if row.event == "add" else row.data.get("changes", {}) for row in rows_of(store, seen) if row.id == ident]
     return [text for text in dict.fromkeys(str(told.get("text", "")) for told in data) if text]
 
 
@@ -99,26 +102,23 @@ def uses_of(store: Store, ident: str) -> dict[str, list[int]]:
     return {run: sorted(steps) for run, steps in uses.items()}
 
 
-def erase_record(store: Store, novel: Novel | None, record: Record, texts: list[str]) -> Mapping[str, int]:
+def erase_record(store: Store, seen: Run | None, record: Record, texts: list[str]) -> Mapping[str, int]:
     """Take a record out of recall and blank its words wherever they stand. Returns what `Store.erase` counts.
 
     Raises:
         Held: another process works on the run.
     """
-    from fabula.runs import act_on_library
-    from fabula.write import Novel as Book
+    from fabula.runs import act, act_on_library
+    from fabula.ways import open_run
 
     if record.status in _OPEN:
-        if novel is None or record.reach == "library":
-            act_on_library(store, "retract", record, {"why": "erased by a person"})
+        why = {"id": record.id, "why": "erased by a person"}
+        if seen is None or record.reach == "library":
+            act_on_library(store, "retract", record, why)
         else:
-            held = Book.open(store, novel.id, hold=True)
-            held.retract_memory(record.id, "erased by a person")
-            held.close()
+            held = open_run(store, seen.id, hold=True)
+            try:
+                act(held, "retract", why)
+            finally:
+                held.close()
     return store.erase(texts, "erased by a person")
-
-
-def _novel(store: Store, run: str) -> Novel:
-    from fabula.write import Novel
-
-    return Novel.open(store, run)

@@ -9,65 +9,75 @@ from fabula.cli._output import first_line, show
 
 if TYPE_CHECKING:
     from fabula.runs import Difference
-    from fabula.store import Store
+    from fabula.store import StepRow, Store
 
 
 @dataclass
 class Replayed:
-    """What came of it, by the numbers of the steps."""
+    """What came of it, by the numbers of the steps; where a run has several lanes, by `LANE@NUMBER`."""
 
     run: str
     steps: int = 0
     """How many were replayed."""
     differences: list[Difference] = field(default_factory=list)
-    erased: list[int] = field(default_factory=list)
+    erased: list[int | str] = field(default_factory=list)
     """Steps that lack what a person erased."""
-    missing: dict[int, str] = field(default_factory=dict)
+    missing: dict[int | str, str] = field(default_factory=dict)
     """Steps that lack something though nothing was ever erased, and what."""
+
+    single: bool = True
+    """The run has one lane."""
+
+    def named(self, one: Difference | StepRow) -> int | str:
+        """How a step is named."""
+        return one.time if self.single else f"{one.step}@{one.time}"
 
     def as_dict(self) -> dict[str, Any]:
         """As `--json` prints it."""
         return {
             "run": self.run, "steps": self.steps, "identical": not self.differences and not self.missing,
-            "differences": [{"step": one.time, "what": one.what} for one in self.differences], "erased": self.erased,
+            "differences": [{"step": self.named(one), "what": one.what} for one in self.differences], "erased": self.erased,
             "missing": [{"step": step, "what": what} for step, what in self.missing.items()],
         }  # fmt: skip
 
 
 def replayed(store: Store, run: str) -> Replayed:
-    """Replay every step of a book or play.
+    """Replay every step of a run of any kind.
 
     Raises:
         NotFound: no such run.
-        NotPossible: a run of another kind.
+        NotPossible: a run of a kind that this version does not know.
     """
     from fabula.cli._interrupt import run_async
-    from fabula.errors import NotPossible, Offline
-    from fabula.runs import replay
+    from fabula.errors import Offline
+    from fabula.runs import replay_step
     from fabula.store import FactRow
-    from fabula.write import Story
+    from fabula.ways import open_run
 
-    row = store.run(run)
-    if row.kind != Story.kind:
-        raise NotPossible(f"Run {row.id} is a {row.kind} run; this version replays books and plays.")
+    opened = open_run(store, run)
     erased = bool(store.rows(FactRow, name="erased", limit=1))
-    done = Replayed(row.id)
+    opened.clock = _no_clock
+    done = Replayed(opened.id, single=len(opened.lanes) == 1)
 
     async def whole() -> None:
-        for step in store.steps(store.line(row.id)):
+        for step in store.steps(opened.line):
             try:
-                count, found = await replay(store, Story(), row.id, start=step.time, end=step.time + 1)
+                found = await replay_step(opened, step)
             except Offline as error:
                 if erased:
-                    done.erased.append(step.time)
+                    done.erased.append(done.named(step))
                 else:
-                    done.missing[step.time] = error.message
+                    done.missing[done.named(step)] = error.message
                 continue
-            done.steps += count
+            done.steps += 1
             done.differences += found
 
     run_async(whole)
     return done
+
+
+def _no_clock() -> float:
+    raise AssertionError("a replayed step may not look at the clock")
 
 
 def finding(done: Replayed) -> str:
@@ -80,7 +90,7 @@ def finding(done: Replayed) -> str:
 def print_replayed(done: Replayed) -> None:
     """As a person reads it."""
     for one in done.differences:
-        show(f"step {one.time}: {one.what} differ: {first_line(repr(one.expected))} → {first_line(repr(one.got))}")
+        show(f"step {done.named(one)}: {one.what} differ: {first_line(repr(one.expected))} → {first_line(repr(one.got))}")
     for step, what in done.missing.items():
         show(f"step {step}: {what}")
     if not done.differences:

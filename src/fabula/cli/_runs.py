@@ -11,17 +11,17 @@ import typer
 
 from fabula.cli import _look
 from fabula.cli._group import command
-from fabula.cli._options import Json, Models, Result, RunArgument, Spending, Where
+from fabula.cli._options import Json, Models, Result, RunArgument, Spending, Where, Yes
 
-app = typer.Typer(name="runs", no_args_is_help=True, rich_markup_mode=None, help="Runs: every novel and every play, step by step.")
+app = typer.Typer(name="runs", no_args_is_help=True, rich_markup_mode=None, help="Runs: every novel, play and reading, step by step.")
 
 
 @command(app, "list")
 def list_runs(where: Where, as_json: Json = False) -> None:
     """List the runs of the library, the latest first."""
-    from fabula.cli._output import moment, number, print_json, say, table, unit_name
+    from fabula.cli._output import moment, print_json, say, table
     from fabula.opening import open_library
-    from fabula.write import glances
+    from fabula.ways import glances
 
     with closing(open_library(where.settings())) as store:
         found, place = glances(store), store.place
@@ -29,16 +29,26 @@ def list_runs(where: Where, as_json: Json = False) -> None:
         print_json({"runs": found})
         return
     if not found:
-        say(f"There are no runs in {place} yet. Begin one with `fabula write`.")
+        say(f"There are no runs in {place} yet. Begin one with `fabula write` or `fabula read`.")
         return
     rows = [
         [
-            one["run"], one["kind"], one["title"], f"{number(one['length'])} {unit_name(one['language'])}", str(one["steps"]), one["state"],
-            one["model"] or "-", moment(one["changed"]),
+            one["run"], one["kind"], one["title"], _size(one), str(one["steps"]), one["state"], one["model"] or "-", moment(one["changed"]),
         ]
         for one in found
     ]  # fmt: skip
     table(["run", "kind", "title", "length", "steps", "state", "model", "changed"], rows, flexible=2)
+
+
+def _size(one: dict[str, Any]) -> str:
+    """Words of a book; of a reading its way and how many chunks are read; of a conversation the questions."""
+    from fabula.cli._output import number, unit_name
+
+    if one["kind"] != "read":
+        return f"{number(one['length'])} {unit_name(one['language'])}"
+    if one["questions"]:
+        return f"{one['questions']} question{'s' if one['questions'] != 1 else ''}"
+    return f"{one['way']}, {number(one['chunks_read'])} of {number(one['chunks'])} chunks"
 
 
 @command(app)
@@ -55,12 +65,23 @@ def resume(
         bool | None, typer.Option("--auto/--interactive", help="Who decides; else as there is a terminal.", show_default=False)
     ] = None,
     as_json: Json = False,
+    yes: Yes = False,
 ) -> None:
     """Go on with a run where it is: nothing that was answered is asked again."""
     from fabula.cli._going_on import Task, go_on
+    from fabula.cli._reading_on import ReadTask, resume_reading
     from fabula.cli._write import is_interactive
+    from fabula.opening import open_library
+    from fabula.ways import is_reading
 
-    go_on(run, Task(models, spending, result, steps, as_json, is_interactive(auto, as_json, False, None)), words=words)
+    with closing(open_library(models.settings())) as store:
+        row = store.run(run)
+    if is_reading(row):
+        given = {"--steps": steps, "--words": words, "--keep": result.keep, "--credit": result.credit or None, "--auto/--interactive": auto}
+        task = ReadTask(models, spending, tuple(result.out or ()), as_json, yes)
+        resume_reading(row, task, [name for name, value in given.items() if value is not None])
+        return
+    go_on(run, Task(models, spending, result, steps, as_json, is_interactive(auto, as_json, yes, None)), words=words)
 
 
 @command(app)
@@ -76,14 +97,18 @@ def fork(
 ) -> None:
     """Begin another branch that shares a run's beginning. Nothing is copied, the run itself stays as it is."""
     from fabula.cli._output import print_json, show
+    from fabula.errors import InputError
     from fabula.opening import open_library
     from fabula.runs import fork as fork_run
+    from fabula.ways import is_reading
     from fabula.write import Novel
 
     with closing(open_library(where.settings())) as store:
         row = store.run(run)
         steps = store.steps(store.line(row.id), newest_first=True, limit=1)
         cut = at if at is not None else steps[0].time + 1 if steps else 0
+        if corrected and is_reading(row):
+            raise InputError("A reading has no edits that a branch could share.", "Leave out --corrected.")
         if corrected:
             child = Novel.open(store, row.id).fork(cut, title, corrected=True)
         else:
@@ -107,16 +132,23 @@ def export(
         ),
     ] = None,
     out: Annotated[
-        list[str] | None, typer.Option(help="The book: .md, .epub, .docx or .txt. Repeatable.", metavar="FILE", show_default=False)
+        list[str] | None,
+        typer.Option(
+            help="The book: .md, .epub, .docx or .txt; the report of a reading: .md or .json. Repeatable.",
+            metavar="FILE",
+            show_default=False,
+        ),
     ] = None,
     credit: Annotated[bool, typer.Option("--credit", help="Say which model wrote and the share of machine text.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Write a run's book, or its whole journal, to files."""
+    """Write a run's book or report, or its whole journal, to files."""
     from fabula.cli._output import print_json, say
+    from fabula.cli._reading_on import export_reports
     from fabula.errors import InputError
     from fabula.opening import open_library
     from fabula.runs import export as export_run
+    from fabula.ways import is_reading
     from fabula.write import Novel
 
     if not jsonl and not out:
@@ -131,7 +163,9 @@ def export(
                 sys.stdout.write(line + "\n")
         elif jsonl:
             files.append(_write_lines(Path(jsonl).expanduser(), export_run(store, row.id)))
-        if out:
+        if out and is_reading(row):
+            files += export_reports(store, row.id, out)
+        elif out:
             novel = Novel.open(store, row.id)
             files += [str(novel.export(Path(path).expanduser(), note=credit)) for path in out]
     if as_json:

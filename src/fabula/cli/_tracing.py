@@ -66,11 +66,23 @@ def print_trace(novel: Novel, found: Trace, *, full: bool) -> None:
     if output.get("memory_reason"):
         _heading("Why the short-term memory was changed")
         show(f"  {output['memory_reason']}")
+    print_requests(found, full=full)
+
+
+def print_requests(found: Trace, *, full: bool, answers: bool = False) -> None:
+    """The requests that a step went by; `answers`: with what was answered, whole where the prompts are."""
     _heading("Requests")
     for call in found.calls:
-        _call(call, full=full)
+        _call(call, full=full, answers=answers)
     if not full and found.calls:
         show("The prompts in full: --prompt. Everything as JSON: --json.", "dim")
+
+
+def print_memories(found: Trace) -> None:
+    """The memories that a step recalled, if it did."""
+    memos = [memo for memos in found.recalls.values() for memo in memos]
+    if memos:
+        _memories(memos)
 
 
 def found_text(novel: Novel, passage: str) -> str:
@@ -108,7 +120,7 @@ def _state(found: Trace) -> None:
         show(f"  {', '.join(names)}")
 
 
-def _call(call: TracedCall, *, full: bool) -> None:
+def _call(call: TracedCall, *, full: bool, answers: bool) -> None:
     verdict = call.verdict
     usage = dict(verdict.usage)
     request = call.asked.request if call.asked is not None else {}
@@ -128,6 +140,9 @@ def _call(call: TracedCall, *, full: bool) -> None:
         for role, text in prompt_of(call):
             show(f"      [{role}]", "bold")
             show("\n".join(f"      {line}" for line in printable(text).splitlines()))
+    if answers and verdict.status == "answered":
+        show("      [answer]", "bold")
+        show("\n".join(f"      {line}" for line in (verdict.answer if full else first_line(verdict.answer, 300)).splitlines()))
 
 
 def _heading(text: str) -> None:
