@@ -5,11 +5,12 @@ from __future__ import annotations
 import io
 import tracemalloc
 import zipfile
+from pathlib import Path
 
 import pytest
 
 from fabula.errors import InputError
-from fabula.formats import Document, Format, _unpacking, read_document, render_book
+from fabula.formats import Document, Format, _unpacking, read_book, read_document, render_book
 from tests.formats.books import BOOKS
 from tests.formats.files import make_docx, make_epub, make_zip, paragraph
 
@@ -205,3 +206,21 @@ def test_depth_and_number() -> None:
 def test_many_headings_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_unpacking, "_MOST_ELEMENTS", 1000)
     assert "too many elements" in refused(make_docx(paragraph("x") * 400), "a.docx")
+
+
+def test_books_refuse_the_same(tmp_path: Path) -> None:
+    """`read_book`, which builds trees, is as safe: depth, methods without bound, more parts or bytes than are allowed."""
+    cases = {
+        "deep.epub": (make_epub({"one": "<div>" * 1900 + "deep" + "</div>" * 1900}), "nested too deep"),
+        "method.docx": (make_zip({"word/document.xml": b"x" * 2**20}, zipfile.ZIP_LZMA), "packed in a way"),
+        "parts.docx": (make_zip({"a": b""}) + b"PK\x01\x02" * 20_001, "more than 20,000 parts"),
+        "zeros.docx": (make_zip({"word/document.xml": b"\0" * 2**20}), "not XML"),
+        "large.docx": (
+            make_zip({"a": b"x"}).replace(b"\1\0\0\0\1\0\0\0", b"\xff\xff\xff\x7f\xff\xff\xff\x7f"),
+            "more than 256 MiB|damaged",
+        ),
+    }
+    for name, (data, says) in cases.items():
+        (tmp_path / name).write_bytes(data)
+        with pytest.raises(InputError, match=says):
+            read_book(tmp_path / name)

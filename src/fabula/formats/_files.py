@@ -115,7 +115,10 @@ def read_book(
     if kind == "epub":
         from fabula.formats._epub_reading import read_epub
 
-        book = read_epub(data, str(source))
+        try:
+            book = read_epub(data, str(source))
+        except RecursionError as error:
+            raise InputError(f"{source} is nested too deep to be read.", "Save it again in the program that made it.") from error
     elif kind == "docx":
         from fabula.formats._docx_reading import read_docx
 

@@ -22,7 +22,7 @@ _PIECE = 2**18
 _DEEPEST = 2000
 _MOST_ELEMENTS = 5_000_000
 """Elements of one part; a book of a thousand pages has about one million."""
-_METHODS = {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED}
+METHODS = {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED}
 """EPUB and OOXML allow no others; those unpack without bound in one piece."""
 
 
@@ -74,7 +74,7 @@ class Archive:
             raise self.damaged(f"it lacks {part[:100]}") from error
         if entry.flag_bits & 1:
             raise InputError(f"{self.name} is protected by a password.", "Save a copy without the password, and read that.")
-        if entry.compress_type not in _METHODS:
+        if entry.compress_type not in METHODS:
             raise self.damaged(f"{part[:100]} is packed in a way that {self._what} does not allow")
         try:
             with self._zip.open(entry) as stream:
