@@ -58,10 +58,11 @@ def _add_page(draft: Draft, text: str, heading: str) -> None:
     found = list(_HEADING.finditer(text))
     if heading and not found:
         text, found = f"# {heading}\n\n{text}", []
-    if heading and not (found and found[0].start() == 0):
+    labels = [" ".join(re.sub(r"[*_`\\]", "", match[2]).split()) for match in found]
+    if heading and not (found and (found[0].start() == 0 or labels[0] == heading)):
         draft.place(heading)
-    for match in found:
-        draft.place(re.sub(r"[*_`\\]", "", match[2]), match.start())
+    for match, label in zip(found, labels, strict=True):
+        draft.place(label, match.start())
     draft.add(text)
 
 
