@@ -21,8 +21,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from fabula.models import Model, ModelChoice, open_model
-from fabula.models.test_server import ScriptedServer
+from fabula.models import Model, ModelChoice, open_model, test_server
 from fabula.store import open_store
 from tests.read.article import article_calls
 from tests.read.models import Copyist
@@ -39,7 +38,7 @@ class Slow(Copyist):
         return super()._say(request) if request.schema else "So it says. " * 20
 
 
-def model_at(server: ScriptedServer) -> Model:
+def model_at(server: test_server.ScriptedServer) -> Model:
     """A model at the server."""
     profile = {"window": 32_768, "max_answer": 4_096, "concurrency": AT_ONCE}
     return open_model(ModelChoice(model="reader", base_url=server.address, api_key="none", profile=profile))
@@ -49,7 +48,7 @@ async def waiting(chunks: int, folder: Path) -> None:
     """Calls and waiting of each way, and again after an edit."""
     path, text = folder / "book.md", long_text(chunks)
     path.write_text(text, "utf-8")
-    async with ScriptedServer(Slow(300, seconds=SECONDS), keep_bodies=False) as server:
+    async with test_server.ScriptedServer(Slow(300, seconds=SECONDS), keep_bodies=False) as server:
         model = model_at(server)
         await article_calls(model, ["warm up"])
         server.log.clear()

@@ -84,6 +84,7 @@ class Study:
         stdin: BinaryIO | None = None,
         tell: Callable[[str], None] = lambda _: None,
         seed: str | None = None,
+        run: str | None = None,
         anyway: bool = False,
         hold: bool = True,
     ) -> Study:
@@ -102,6 +103,7 @@ class Study:
             stdin: what `-` reads.
             tell: is told the name of each document as it is read.
             seed: of the run.
+            run: its id; None = drawn.
             anyway: also in a language that the model is marked unfit for.
             hold: become the run's holder.
 
@@ -113,7 +115,7 @@ class Study:
         facts = facts_of(store, model)
         given = _given(sources)
         sizes = _earlier_sizes(store, given, task, facts) or sizes_for(task, facts, _words_of_prompt(task, facts.token_ratio))
-        ident = os.urandom(6).hex()
+        ident = run or os.urandom(6).hex()
         keep = _Keep(store, ident)
         with ExitStack() as stack:
             opened = (stack.enter_context(open_source(where, options or SourceOptions(), stdin=stdin)) for where in sources)
@@ -130,8 +132,10 @@ class Study:
         }  # fmt: skip
         reading = Reading(gathered, shape)
         create(store, reading, premise, title=gathered.title, run=ident, seed=seed, model=model, small_model=small_model)
-        run = Run(store, reading, ident, model=model, small_model=small_model, memory=memory, listen=listen, limits=limits, hold=hold)
-        return cls(run, reading)
+        opened_run = Run(
+            store, reading, ident, model=model, small_model=small_model, memory=memory, listen=listen, limits=limits, hold=hold
+        )
+        return cls(opened_run, reading)
 
     @classmethod
     def open(
@@ -351,7 +355,11 @@ class Study:
             where = o.sources(number)[0]
             if outcome.get("summary"):
                 cite = f"{where['path']}:{where['lines'][0]}-{where['lines'][1]}"
-                out.append({"kind": "summary", "text": outcome["summary"], "quote": "", "entities": [], "evidence": cite, "order": number})
+                quotes = [c["quote"] for c in outcome["claims"] if c["quote"]]
+                out.append({
+                    "kind": "summary", "text": outcome["summary"], "quote": "", "quotes": quotes, "entities": [], "evidence": cite,
+                    "order": number,
+                })  # fmt: skip
             for claim in outcome.get("claims", ()):
                 if claim["support"] != "none":
                     cite = f"{o.names[claim['document']]}:{claim['lines'][0]}-{claim['lines'][1]}"
