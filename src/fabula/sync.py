@@ -1,4 +1,4 @@
-"""The synchronous face, for scripts and notebooks: `fabula.write(…)`, `fabula.open_library(…)`, `fabula.run_sync(…)`.
+"""The synchronous face, for scripts and notebooks: `fabula.write(…)`, `fabula.read(…)`, `fabula.open_library(…)`, `fabula.run_sync(…)`.
 
 Nothing of the API is written twice. One event loop runs on a thread of its own; a `Face` stands before an object of the asynchronous
 API and runs each of its methods there, waiting for what is awaitable. So a `Book` has every method of `fabula.write.Novel`.
@@ -10,6 +10,7 @@ import asyncio
 import atexit
 import functools
 import inspect
+import json
 import threading
 import warnings
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -23,6 +24,7 @@ from fabula.errors import InputError
 
 if TYPE_CHECKING:
     from fabula.opening import Opened
+    from fabula.read import Answer
     from fabula.runs import Limits
     from fabula.settings import Settings
     from fabula.write import Premise
@@ -31,6 +33,8 @@ T = TypeVar("T")
 
 _SETTINGS = ("library", "model", "small_model", "base_url", "embedder", "concurrency")
 _LIMITS = ("max_tokens", "max_money", "max_calls")
+_REPORTS = (".md", ".json")
+"""Suffixes of a reading's report."""
 
 
 class Portal:
@@ -154,6 +158,63 @@ class Book(Face):
         return f"Book({self._inner.id!r}, {self._inner.title!r})"
 
 
+class Reading(Face):
+    """A `fabula.read.Study` for ordinary code, with its conversation. Close it, or use it in a `with` statement."""
+
+    def __init__(self, inner: Any, library: Library, close: Callable[[], None] = lambda: None) -> None:
+        super().__init__(inner)
+        self._library, self._close = library, close
+        self._talk: Any = None
+
+    def ask(self, question: str, *, new: bool = False) -> Answer:
+        """Ask about what was read; a later question sees the earlier ones.
+
+        Args:
+            question: in any language.
+            new: begin another conversation.
+
+        Raises:
+            InputError: an empty question.
+            LimitReached, ModelError: nothing is lost.
+        """
+        if not question.strip():
+            raise InputError("The question is empty.", 'Ask like this: `reading.ask("Who has the key?")`.')
+
+        async def whole() -> Answer:
+            if self._talk is None or new:
+                if self._talk is not None:
+                    self._talk.close()
+                self._talk = await self._library.conversation_of(self._inner.id, new=new)
+            answer: Answer = await self._talk.ask(question)
+            return answer
+
+        return portal.run(whole)
+
+    def export(self, path: str | Path) -> Path:
+        """Write the report to a file: .md or .json. Raises InputError."""
+        return write_report(self.result(), Path(path))
+
+    def close(self) -> None:
+        """Let the run go, and what was opened for this reading alone."""
+
+        def end() -> None:
+            if self._talk is not None:
+                self._talk.close()
+            self._inner.close()
+
+        portal.run(end)
+        self._close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"Reading({self._inner.id!r}, {self._inner.title!r})"
+
+
 class Library:
     """A library with its models, for ordinary code. Close it, or use it in a `with` statement."""
 
@@ -170,18 +231,20 @@ class Library:
 
     def runs(self) -> list[dict[str, Any]]:
         """The runs, the latest first: run (its id), kind, title, language, length, steps, state, changed (seconds since 1970) and more."""
-        from fabula.write import glances
+        from fabula.ways import glances
 
         return portal.run(lambda: glances(self._read()))
 
     def write(
-        self, premise: str = "", *, steps: int | None = None, listen: Callable[[Any], None] | None = None, seed: str | None = None,
-        anyway: bool = False, **options: Any,
+        self, premise: str = "", *, continue_from: str | Path | None = None, steps: int | None = None,
+        listen: Callable[[Any], None] | None = None, seed: str | None = None, anyway: bool = False, **options: Any,
     ) -> Book:  # fmt: skip
         """Begin a book and write it to its end, or for so many steps (0 = only begin it).
 
         Args:
-            premise: what it is about.
+            premise: what it is about, or, after a manuscript, how it goes on.
+            continue_from: a manuscript: Markdown, EPUB, DOCX or text. A short one is the opening; a long one is read first, which costs
+                a request for each chunk, and what was read before is not asked again.
             steps: most steps; None = to the end, which a length, chapters or an outline must set.
             listen: called with each event of `fabula.runs.Progress`, on another thread.
             seed: of all that is drawn by lot.
@@ -191,17 +254,29 @@ class Library:
         Raises:
             FabulaError: as `Novel.start` and `Novel.write`.
         """
+        from fabula.runs import Limits
+        from fabula.ways import continued, left, manuscript, study_of
         from fabula.write import Novel
 
         told = premise_of(premise, options)
         if steps is None and not (told.length or told.chapters or told.outline):
             raise InputError("Nothing says when the story ends.", "Give words=, chapters= or an outline, or so many steps=.")
+        told, wanted = manuscript(told, Path(continue_from).expanduser()) if continue_from is not None else (told, None)
+        limits = self._limits or Limits()
 
         async def begin() -> Any:
-            things = await self._ready()
+            things, spend, whole = await self._ready(), limits, told
+            if wanted is not None:
+                study = study_of(wanted, things, listen=listen, limits=limits, anyway=anyway)
+                try:
+                    await study.read()
+                    whole = continued(told, await study.story(), wanted.book, study.id)
+                    spend = left(limits, study.usage())
+                finally:
+                    study.close()
             novel = Novel.start(
-                things.store, told, model=things.model, small_model=things.small_model, memory=things.memory, listen=listen or _silent,
-                limits=self._limits, seed=seed, anyway=anyway,
+                things.store, whole, model=things.model, small_model=things.small_model, memory=things.memory, listen=listen or _silent,
+                limits=spend, seed=seed, anyway=anyway,
             )  # fmt: skip
             await things.catch_up(novel.view())  # what a manuscript brought along
             return novel
@@ -211,26 +286,84 @@ class Library:
             book.write(steps=steps)
         return book
 
-    def open(self, run: str, *, edit: bool = False, listen: Callable[[Any], None] | None = None) -> Book:
-        """Open a book to go on with it; `edit`: only to read and change it, which needs no model.
+    def read(
+        self, *sources: str | Path, task: str = "", way: str = "", listen: Callable[[Any], None] | None = None, seed: str | None = None,
+        anyway: bool = False, begin_only: bool = False, **options: Any,
+    ) -> Reading:  # fmt: skip
+        """Read documents or code to the end.
+
+        Args:
+            sources: files, folders, addresses of git repositories.
+            task: what to read for, in any language.
+            way: chain, tree, two-pass or ask; empty = by task and length.
+            listen: called with each event of `fabula.runs.Progress`, on another thread.
+            seed: of all that is drawn by lot.
+            anyway: also in a language that the model is marked unfit for.
+            begin_only: only gather and plan: see `plan()`, then `read()`.
+            options: fields of `fabula.read.Task` (language, chunk_tokens, as_article, small …) and of `fabula.read.SourceOptions` (branch,
+                include, exclude, readme, docs, ignored, encoding …).
+
+        Raises:
+            FabulaError: as `Study.start` and `Study.read`.
+        """
+        from fabula.read import SourceOptions, Study, Task
+
+        if not sources:
+            raise InputError("Nothing says what to read.", 'Name a file or folder: `fabula.read("src", task="…")`.')
+        wanted, chosen = _parted(options, Task, SourceOptions, "A reading")
+
+        async def begin() -> Any:
+            things = await self._ready()
+            return Study.start(
+                things.store, [str(s) for s in sources], Task(task, way, **wanted), model=things.model, small_model=things.small_model,
+                memory=things.memory, options=SourceOptions(**chosen), listen=listen or _silent, limits=self._limits, seed=seed,
+                anyway=anyway,
+            )  # fmt: skip
+
+        reading = Reading(portal.run(begin), self)
+        if not begin_only:
+            try:
+                reading.read()
+            except BaseException:
+                portal.run(reading._inner.close)  # noqa: SLF001 (its own)
+                raise
+        return reading
+
+    def open(self, run: str, *, edit: bool = False, listen: Callable[[Any], None] | None = None) -> Any:
+        """Open a book or a reading to go on with it; `edit`: only to look at it and change it, which needs no model.
 
         Raises:
             NotFound, Held, NotPossible.
         """
-        from fabula.write import Novel
+        from fabula.ways import is_reading
+
+        listen = listen or _silent
 
         async def begin() -> Any:
-            if edit:
-                return Novel.open(self._read(), run, hold=True, listen=listen or _silent)
-            things = await self._ready()
-            novel = Novel.open(
-                things.store, run, model=things.model, small_model=things.small_model, memory=things.memory, listen=listen or _silent,
-                limits=self._limits,
-            )  # fmt: skip
-            await things.catch_up(novel.view())
-            return novel
+            things = None if edit else await self._ready()
+            store = things.store if things is not None else self._read()
+            kind = _kind_of(is_reading(store.run(run)))
+            if things is None:
+                return kind.open(store, run, hold=True, listen=listen)
+            opened = kind.open(
+                store, run, model=things.model, small_model=things.small_model, memory=things.memory, listen=listen, limits=self._limits
+            )
+            await things.catch_up(opened.view())
+            return opened
 
-        return Book(portal.run(begin))
+        inner = portal.run(begin)
+        return Reading(inner, self) if is_reading(inner.run.row) else Book(inner)
+
+    async def conversation_of(self, run: str, *, new: bool = False) -> Any:
+        """The conversation about a reading, opened on the portal's loop (see `fabula.read.Study.conversation`)."""
+        from fabula.read import Study
+
+        things = await self._ready()
+        study = Study.conversation(
+            things.store, run, new=new, model=things.model, small_model=things.small_model, memory=things.memory, limits=self._limits
+        )
+        await things.catch_up(study.view())
+        return study
 
     def close(self) -> None:
         """Close the models and the library."""
@@ -310,6 +443,75 @@ def write(premise: str = "", *, out: str | Path | Sequence[str | Path] = (), **o
     for path in [out] if isinstance(out, str | Path) else out:
         book.export(Path(path))
     return book
+
+
+def read(*sources: str | Path, out: str | Path | Sequence[str | Path] = (), **options: Any) -> Reading:
+    """Read documents or code: `fabula.read("src", task="How does it start?").report()`.
+
+    Args:
+        sources: files, folders, addresses of git repositories.
+        out: files to write the report to: .md or .json.
+        options: those of `open_library` and of `Library.read`.
+
+    Returns:
+        the reading, still open: `result()`, `report()`, `ask("…")`, `entities()`; close it.
+    """
+    opening = {name: options.pop(name) for name in (*_SETTINGS, *_LIMITS) if name in options}
+    paths = [Path(path) for path in ([out] if isinstance(out, str | Path) else out)]
+    for path in paths:
+        check_report(path)
+    library = open_library(**opening)
+    try:
+        reading = library.read(*sources, **options)
+    except BaseException:
+        library.close()
+        raise
+    reading._close = library.close  # noqa: SLF001 (its own)
+    for path in paths:
+        reading.export(path)
+    return reading
+
+
+def write_report(result: Mapping[str, Any], path: Path) -> Path:
+    """A reading's result as Markdown or JSON, by the name of the file. Raises InputError where it cannot be written."""
+    from fabula.read import report_of
+
+    check_report(path)
+    target = path.expanduser()
+    as_json = target.suffix.lower() == ".json"
+    text = json.dumps(result, ensure_ascii=False, indent=1) + "\n" if as_json else report_of(result)
+    part = target.with_name(target.name + ".part")
+    try:
+        part.write_text(text, "utf-8", "surrogatepass" if as_json else "backslashreplace", newline="\n")
+        part.replace(target)
+    except OSError as error:
+        part.unlink(missing_ok=True)
+        raise InputError(f"{target} cannot be written: {error.strerror or error}.", "Write the report to another place.") from error
+    return target
+
+
+def check_report(path: Path) -> None:
+    """Raises InputError for a name that no report can have."""
+    if path.suffix.lower() not in _REPORTS:
+        raise InputError(f"{path} is no report: its name ends with neither .md nor .json.", "Write to report.md or report.json.")
+
+
+def _kind_of(reading: bool) -> Any:
+    from fabula.read import Study
+    from fabula.write import Novel
+
+    return Study if reading else Novel
+
+
+def _parted(options: Mapping[str, Any], first: Any, second: Any, what: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Keyword arguments as fields of two dataclasses. Raises InputError for one that neither has."""
+    fields = [set(one.__dataclass_fields__) for one in (first, second)]
+    unknown = sorted(set(options) - fields[0] - fields[1])
+    if unknown:
+        known = sorted(fields[0] | fields[1])
+        raise InputError(f"{what} has no option {', '.join(unknown)}.", f"It has: {', '.join(known)}.")
+    given = [{name: tuple(value) if isinstance(value, list) else value for name, value in options.items() if name in one} for one in fields]
+    return given[0], given[1]
 
 
 def premise_of(premise: str, options: Mapping[str, Any]) -> Premise:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fabula.errors import NotFound, NotPossible
+from fabula.errors import InputError, NotFound, NotPossible
 
 if TYPE_CHECKING:
     from fabula.formats import Book
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from fabula.store import RunRow, Store
     from fabula.write import Premise
 
-SHORT = 3_000
-"""Words (characters in Chinese and Japanese) of a manuscript that is continued without reading it first: the prompt holds enough of it."""
+SHORT = 4_000
+"""Tokens (about 3,000 English words) of a manuscript that is continued without reading it first: the prompts hold enough of it."""
 _READ = "read"
 _QUESTIONS = "questions"
 
@@ -113,15 +113,15 @@ def _reading_glance(store: Store, row: RunRow, state: str) -> dict[str, Any]:
 # -- a novel goes on from a book ---------------------------------------------------------------------------------------------------
 
 
-def is_long(book: Book, language: str) -> bool:
+def is_long(book: Book) -> bool:
     """Whether a manuscript must be read before it can be continued."""
-    from fabula.text import length
+    from fabula.text import count_tokens
 
     size = 0
     for chapter in book.chapters:
         for scene in chapter.scenes:
-            size += length(scene.text, language)
-            if size >= SHORT:
+            size += count_tokens(scene.text)
+            if size > SHORT:
                 return True
     return False
 
@@ -151,6 +151,30 @@ class BookToRead:
     book: Book
     language: str
     """Of the answers; empty = found out by reading."""
+
+
+def manuscript(told: Premise, path: Path) -> tuple[Premise, BookToRead | None]:
+    """What a file is to a story: its opening where it is short, else a book that must be read first.
+
+    Args:
+        told: what the person gave.
+        path: Markdown, EPUB, DOCX or text.
+
+    Raises:
+        NotFound, InputError: it is not there, cannot be read, or there is an opening already.
+    """
+    from fabula.formats import SUFFIXES, read_book
+
+    if not path.is_file():
+        raise NotFound(f"There is no file {path}.", "Check the name and the folder.")
+    if told.opening:
+        raise InputError("A manuscript and an opening are both given.", "Make the opening the manuscript's last chapter.")
+    book = read_book(path, None if path.suffix.lower() in SUFFIXES else "text")
+    language = told.language or language_of(book)
+    told = replace(told, title=told.title or title_of(book, path), language=language)
+    if is_long(book):
+        return told, BookToRead(path, book, language)
+    return replace(told, opening="\n\n".join(s.text.strip() for c in book.chapters for s in c.scenes if s.text.strip())), None
 
 
 def study_of(
@@ -200,11 +224,23 @@ def _name_of_reading(path: Path, task: Task, model: str) -> str:
     return f"read-for-story:{whole.hexdigest()[:32]}"
 
 
+def left(limits: Limits, usage: Mapping[str, float]) -> Limits:
+    """What a run may spend after another of the same command has spent some of it."""
+    from fabula.runs import Limits
+
+    spent = {"tokens": int(usage["prompt_tokens"] + usage["answer_tokens"]), "money": usage["cost"], "calls": int(usage["calls"])}
+    return Limits(
+        None if limits.tokens is None else max(0, limits.tokens - spent["tokens"]),
+        None if limits.money is None else max(0.0, limits.money - spent["money"]),
+        None if limits.calls is None else max(0, limits.calls - spent["calls"]),
+    )
+
+
 def continued(told: Premise, story: Mapping[str, Any], book: Book, reading: str) -> Premise:
     """A premise that goes on from a book: what the person gave stands, the reading gives the rest.
 
     Args:
-        told: what the person gave.
+        told: what the person gave, and the book's title.
         story: `Study.story()`.
         book: the text.
         reading: the run of the reading.
@@ -223,7 +259,7 @@ def continued(told: Premise, story: Mapping[str, Any], book: Book, reading: str)
         manuscript=manuscript_of(book),
         memories=memories,
         reading=reading,
-        title=told.title or book.title,
+        title=told.title,
         language=told.language or story["language"],
         setting=told.setting or "\n\n".join(filter(None, [story["setting"], places])),
         cast=(*told.cast, *found),

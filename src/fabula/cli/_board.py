@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from fabula.cli._fetching import Fetching
 from fabula.cli._output import console, is_plain, number, printable, say
+from fabula.cli._tally import DOING
 
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, RenderableType
@@ -151,6 +152,8 @@ class LiveBoard:
     def __call__(self, event: Progress) -> None:
         """Take an event and draw."""
         if self._tally is None:
+            if type(event).__name__ == "Asked":
+                self.status(DOING.get(event.purpose, event.purpose))  # type: ignore[union-attr]
             return
         self._tally(event)
         if type(event).__name__ == "Noted" and self._notes.new(event.text):  # type: ignore[union-attr]

@@ -62,7 +62,7 @@ class Desk:
 
     async def begin(self) -> None:
         """Title, setting and cast, where they are not there yet."""
-        if not self.novel.steps():
+        if self.novel.must_begin:
             await self.guarded(self.one_step())
 
     def prompt(self) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,7 +13,7 @@ from fabula.cli._interrupt import run_async, signals
 from fabula.cli._options import Models, Result, Spending
 from fabula.cli._output import number, print_json, say, unit_name
 from fabula.cli._paper import sheet
-from fabula.cli._view import View
+from fabula.cli._view import View, length_words
 from fabula.errors import InputError, LimitReached, RunError
 
 if TYPE_CHECKING:
@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from fabula.settings import Settings
     from fabula.write import Novel, Premise
 
-Open = Callable[["Opened", Any], "Novel"]
+Open = Callable[["Opened", Any], Awaitable["Novel | None"]]
+"""Opens the book; None = there is none to work on after all."""
 
 
 @dataclass(frozen=True)
@@ -70,7 +71,7 @@ def start(premise: Premise, task: Task, *, seed: str | None = None, anyway: bool
     """Begin a book and write it."""
     from fabula.write import Novel, Series
 
-    def opens(opened: Opened, listen: Any) -> Novel:
+    async def opens(opened: Opened, listen: Any) -> Novel:
         novel = Novel.start(
             opened.store, premise, model=opened.model, small_model=opened.small_model, memory=opened.memory, listen=listen,
             limits=task.spending.limits(), seed=seed, anyway=anyway,
@@ -79,7 +80,7 @@ def start(premise: Premise, task: Task, *, seed: str | None = None, anyway: bool
             Series(opened.store, premise.series).join(novel)
         return novel
 
-    _run(task, task.models.settings(), opens)
+    run_book(task, task.models.settings(), opens)
 
 
 def go_on(run: str, task: Task, *, words: int | None = None) -> None:
@@ -90,7 +91,7 @@ def go_on(run: str, task: Task, *, words: int | None = None) -> None:
     if said:
         say(said)
 
-    def opens(opened: Opened, listen: Any) -> Novel:
+    async def opens(opened: Opened, listen: Any) -> Novel:
         novel = Novel.open(
             opened.store, run, model=opened.model, small_model=opened.small_model, memory=opened.memory, listen=listen,
             limits=task.spending.limits(),
@@ -104,7 +105,7 @@ def go_on(run: str, task: Task, *, words: int | None = None) -> None:
             )
         return novel
 
-    _run(task, settings, opens)
+    run_book(task, settings, opens)
 
 
 def say_new(settings: Settings) -> None:
@@ -151,7 +152,8 @@ def _is_ours(name: str) -> bool:
         return False
 
 
-def _run(task: Task, settings: Settings, opens: Open) -> None:
+def run_book(task: Task, settings: Settings, opens: Open) -> None:
+    """Open a book and work on it to its end."""
     from fabula.opening import opened
 
     task.check()
@@ -163,7 +165,10 @@ def _run(task: Task, settings: Settings, opens: Open) -> None:
         view.paper.status("opening the library and the models")
         try:
             async with opened(settings, limits=task.spending.limits(), progress=view.fetching, note=say) as things:
-                novel = opens(things, _listener(view, task))
+                view.paper.close()
+                novel = await opens(things, _listener(view, task))
+                if novel is None:
+                    return
                 try:
                     with working_on(things.store, novel.id):
                         await things.catch_up(novel.view(), lambda done, of: view.paper.status(f"embedding memories: {done} of {of}"))
@@ -227,7 +232,8 @@ async def _drive(novel: Novel, view: View, task: Task) -> None:
         return
     done = len(novel.steps()) - before
     worked = f", {done} step{'s' if done != 1 else ''} in {span(time.monotonic() - began)}" if done > 0 else ""
-    say(f"{novel.title}: {number(novel.length)} {unit_name(novel.language)}{worked}.")
+    after = f" after {number(novel.length_before)} of the manuscript" if novel.length_before else ""
+    say(f"{novel.title}: {length_words(novel.length, None, novel.length_before, novel.language)}{after}{worked}.")
     for path in files:
         say(f"Written to {path}")
     if not novel.finished:
@@ -254,7 +260,7 @@ def facts(novel: Novel) -> dict[str, Any]:
     steps = novel.steps()
     return {
         "run": novel.id, "title": novel.title, "language": novel.language, "length": novel.length, "unit": unit_name(novel.language),
-        "steps": len(steps), "passages": len(novel.passages()), "finished": novel.finished,
+        "steps": len(steps), "passages": len(novel.passages()), "finished": novel.finished, "reading": novel.premise.reading or None,
     }  # fmt: skip
 
 

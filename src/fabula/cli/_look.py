@@ -13,7 +13,10 @@ from fabula.cli._options import Json, RunArgument, Where
 if TYPE_CHECKING:
     from fabula.runs import Edit
     from fabula.store import Store
-    from fabula.write import Novel
+    from fabula.write import ChapterView, Novel
+
+_MOST_OLD = 12
+"""Chapters of a manuscript that are listed."""
 
 
 def add_to(app: typer.Typer) -> None:
@@ -96,27 +99,20 @@ def what_changed(edit: Edit) -> list[str]:
 
 
 def _print(novel: Novel, made: list[Edit], usage: dict[str, Any]) -> None:
-    from fabula.cli._output import first_line, moment, number, show, unit_name
+    from fabula.cli._output import first_line, moment, number, show
+    from fabula.cli._view import length_words
 
-    premise, unit = novel.premise, unit_name(novel.language)
+    premise, before = novel.premise, novel.length_before
     show(novel.title, "bold")
-    goal = novel.run.piece("length")
-    length = f"{number(novel.length)}{f' of {number(goal)}' if goal else ''} {unit}"
+    length = length_words(novel.length, novel.goal, before, novel.language)
+    length += f" after {number(before)}" if before else ""
     show(f"run {novel.id} · {premise.mode} · {premise.language} · {length} · {'finished' if novel.finished else 'open'}", "dim")
     _section("Premise", premise.premise)
+    _section("Goes on from", f"reading {premise.reading}: `fabula runs show {premise.reading}`" if premise.reading else "")
     _section("Setting", novel.run.piece("setting", default=""))
     _section("Cast", "\n".join(f"{c['name']}: {c.get('about', '')}".rstrip(": ") for c in novel.run.piece("cast", default=[])))
     _section("Author's note", novel.run.piece("note", default=""))
-    several = len(novel.chapters()) > 1
-    for chapter in novel.chapters():
-        show()
-        show(
-            f"{chapter.label}{f': {chapter.title}' if chapter.title else ''}  [{chapter.id}]" if several or chapter.title else "Passages",
-            "bold",
-        )
-        for scene in chapter.scenes:
-            for passage in scene.passages:
-                show(f"  {passage.id:<6} {'yours  ' if passage.by == 'person' else ''}{first_line(passage.text, 90)}")
+    _print_chapters(novel)
     plan = novel.plan
     _section("Plan of the next passage", plan["text"] if plan else "")
     _section("Plans", "\n".join(f"{n}. {plan}" for n, plan in enumerate(novel.plans, 1)))
@@ -130,6 +126,33 @@ def _print(novel: Novel, made: list[Edit], usage: dict[str, Any]) -> None:
     spent = f"{number(usage['prompt_tokens'])} prompt and {number(usage['answer_tokens'])} answer tokens in {usage['calls']} calls"
     cost = f", {usage['cost']:.4f}" if usage["cost"] else ""
     _section("Model", f"{', '.join(dict.fromkeys(names)) or 'none'}: {spent}{cost} ({usage['refused']} refused)")
+
+
+def _print_chapters(novel: Novel) -> None:
+    """Passages under the headings of their chapters; of a manuscript that was there before only the headings, and of a long one a few."""
+    from fabula.cli._output import first_line, show
+
+    chapters = novel.chapters()
+    old = [c for c in chapters if c.id.startswith("m") and novel.length_before]
+    if old:
+        show()
+        show(f"Manuscript ({len(old)} chapters)", "bold")
+        shown = old if len(old) <= _MOST_OLD else [*old[: _MOST_OLD // 2], *old[-_MOST_OLD // 2 :]]
+        for number, chapter in enumerate(shown):
+            if len(old) > len(shown) and number == _MOST_OLD // 2:
+                show(f"  … {len(old) - len(shown)} more …", "dim")
+            count = sum(len(scene.passages) for scene in chapter.scenes)
+            show(f"  {chapter.id:<6} {_heading(chapter) or '(no heading)'}, {count} passage{'s' if count != 1 else ''}")
+    for chapter in (c for c in chapters if c not in old):
+        show()
+        show(f"{_heading(chapter)}  [{chapter.id}]" if len(chapters) > 1 or chapter.title else "Passages", "bold")
+        for scene in chapter.scenes:
+            for passage in scene.passages:
+                show(f"  {passage.id:<6} {'yours  ' if passage.by == 'person' else ''}{first_line(passage.text, 90)}")
+
+
+def _heading(chapter: ChapterView) -> str:
+    return ": ".join(filter(None, [chapter.label, chapter.title]))
 
 
 def _section(title: str, text: str) -> None:

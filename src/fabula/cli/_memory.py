@@ -48,8 +48,8 @@ def list_records(
             return
     for record in records:
         status = "" if record.status == "active" else f"  ({record.status})"
-        place = f"  {record.evidence[0]}" if record.source and record.evidence and record.evidence[0].startswith(f"{record.source}:") else ""
-        show(f"{record.id}{status}{place}", "dim")
+        cited = next((e for e in record.evidence if record.source and e.startswith(f"{record.source}:")), "")
+        show(f"{record.id}{status}{f'  {cited}' if cited else ''}", "dim")
         show(f"  {record.text}")
     if not records:
         say("Nothing is remembered here." if find is None else f"No memory has the words {find!r}.")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
 import re
 import sys
 from collections.abc import Callable, Sequence
@@ -34,7 +33,6 @@ if TYPE_CHECKING:
 
 _LONG = 600.0
 """Seconds; a person is asked before what takes longer."""
-_SUFFIXES = (".md", ".json")
 _ADDRESS = re.compile(r"\w[\w+.-]*://|[\w.-]+@[\w.-]+:")
 
 
@@ -50,9 +48,10 @@ class ReadTask:
 
     def check(self) -> None:
         """Refuse a file that could not be written before anything is paid for. Raises InputError."""
+        from fabula.sync import check_report
+
         for path in self.out:
-            if Path(path).suffix.lower() not in _SUFFIXES:
-                raise InputError(f"{path} is no report: its name ends with neither .md nor .json.", "Write to report.md or report.json.")
+            check_report(Path(path))
             probe(Path(path))
 
     def may_ask(self) -> bool:
@@ -233,10 +232,9 @@ def _show_plan(study: Study, found: Plan, settings: Settings) -> None:
     from fabula.read import Task
 
     wanted = Task(**study.run.row.premise["task"])
-    print_plan(
-        found, title=study.title, task=wanted, words=study.task, skipped=study.run.piece("skipped", lane=""),
-        free=is_local(settings), out=False,
-    )  # fmt: skip
+    words = "a novel that goes on from it" if wanted.for_story else study.task
+    skipped = study.run.piece("skipped", lane="")
+    print_plan(found, title=study.title, task=wanted, words=words, skipped=skipped, free=is_local(settings), out=False)
 
 
 def _worth_asking(found: Plan, settings: Settings) -> bool:
@@ -261,15 +259,15 @@ def write_files(study: Study, task: ReadTask, result: dict[str, Any] | None = No
     """Write the report where it was asked for, each file whatever becomes of the others. Raises RunError where one could not be written."""
     if not task.out:
         return []
+    from fabula.sync import write_report
+
     result = result if result is not None else study.result()
     files, failed = [], []
     for name in task.out:
-        path = Path(name).expanduser()
         try:
-            write_report(path, result)
-            files.append(str(path))
-        except OSError as error:
-            failed.append(f"{path} cannot be written: {error.strerror or error}.")
+            files.append(str(write_report(result, Path(name))))
+        except InputError as error:
+            failed.append(error.message)
     if failed:
         raise RunError(" ".join(failed), f"What was read is kept; write it again with `fabula runs export {study.id} --out FILE`.")
     return files
@@ -282,21 +280,6 @@ def export_reports(store: Store, run: str, paths: Sequence[str]) -> list[str]:
     task = ReadTask(Models(), Spending(), tuple(paths))
     task.check()
     return write_files(Study.open(store, run), task)
-
-
-def write_report(path: Path, result: dict[str, Any]) -> None:
-    """The result as Markdown or JSON, by the name of the file. Raises OSError."""
-    from fabula.read import report_of
-
-    as_json = path.suffix.lower() == ".json"
-    text = json.dumps(result, ensure_ascii=False, indent=1) + "\n" if as_json else report_of(result)
-    part = path.with_name(path.name + ".part")
-    try:
-        part.write_text(text, "utf-8", "surrogatepass" if as_json else "backslashreplace", newline="\n")
-        part.replace(path)
-    except OSError:
-        part.unlink(missing_ok=True)
-        raise
 
 
 def _end(study: Study, task: ReadTask) -> None:

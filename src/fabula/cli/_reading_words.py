@@ -206,7 +206,9 @@ def print_end(result: Mapping[str, Any], *, where: str) -> None:
 def end_lines(result: Mapping[str, Any], where: str) -> list[tuple[str, str]]:
     """(line, style) of what is said at the end."""
     c = result["coverage"]
-    covered = f"Read {number(c['read'])} of {_many(c['chunks'], 'chunk')} of {_many(c['documents'], 'document')}"
+    of = _many(c["chunks"], "chunk")
+    count = f"all {of}" if c["read"] == c["chunks"] > 1 else of if c["read"] == c["chunks"] else f"{number(c['read'])} of {of}"
+    covered = f"Read {count} of {_many(c['documents'], 'document')}"
     if result["finished"] and c["relevant"]:
         there = c["relevant"] - len(c["not_in_summary"])
         covered += f"; the answer rests on {number(there)} of the {number(c['relevant'])} that had something to say"

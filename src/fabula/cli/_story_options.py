@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -16,8 +17,6 @@ START = "Start from"
 SHAPE = "Shape"
 
 Person = Literal["first", "second", "third"]
-MOST_OPENING = 6_000
-"""Tokens of a manuscript that can be continued without reading it first."""
 
 
 @dataclass(frozen=True)
@@ -82,23 +81,25 @@ class StoryOptions:
     ] = False
     seed: Annotated[str | None, typer.Option(help="Seed of all that is drawn by lot.", rich_help_panel=SHAPE, show_default=False)] = None
 
-    def premise(self, premise: str | None, *, mode: Literal["write", "play"], manuscript: Path | None = None, **shape: object) -> Premise:
+    def premise(
+        self, premise: str | None, *, mode: Literal["write", "play"], found: Mapping[str, Any] | None = None, **shape: object
+    ) -> Premise:
         """The premise, checked.
 
         Args:
             premise: as given.
             mode: whether it is played.
-            manuscript: to be continued.
+            found: what a manuscript gives that is to be continued: opening, title, language.
             shape: further fields of `Premise`.
 
         Raises:
             InputError, NotFound: says which part is wrong.
         """
-        from fabula.cli._texts import cast_of, lines_of, only_file, opening_of, step_range, text_of, text_or_file
+        from fabula.cli._texts import cast_of, lines_of, only_file, step_range, text_of, text_or_file
         from fabula.runs import own_prompts
         from fabula.write import Character, Premise
 
-        found = opening_of(manuscript, MOST_OPENING) if manuscript is not None else {}
+        found = found or {}
         told = Premise(
             premise=text_of(premise, "the premise"),
             genre=self.genre,

@@ -17,11 +17,12 @@ State = Literal["waiting", "reading", "glanced", "read", "failed"]
 
 _ENOUGH = 3
 """Answers after which the time that is left can be told."""
-_DOING = {
+DOING = {
     "merge": "putting together", "final": "writing the answer", "context": "taking the context on",
     "terms": "thinking of words to look for", "cast": "taking stock of the cast", "style": "listening to how it is told",
     "state": "making plans", "follow": "understanding the question", "answer": "answering", "chunk": "reading", "digest": "reading",
 }  # fmt: skip
+"""Purpose of a request → what is being done."""
 
 
 class Tally:
@@ -90,7 +91,7 @@ class Tally:
     def _on_asked(self, event: Any) -> None:
         self.calls += 1
         self.asking += 1
-        self.doing = _DOING.get(event.purpose, event.purpose)
+        self.doing = DOING.get(event.purpose, event.purpose)
         if self.way == "ask" and event.purpose == "chunk":
             place = event.part.rstrip("ab")
             if place.isdigit():

@@ -135,27 +135,17 @@ def _whole(book: Book) -> str:
     return "\n\n".join(s.text.strip() for c in book.chapters for s in c.scenes if s.text.strip())
 
 
-def opening_of(path: Path, most_tokens: int) -> dict[str, Any]:
-    """A manuscript that is short enough to be the opening of a book, with its title and language.
+def book_of(path: Path) -> Book:
+    """A manuscript that is to be continued. Raises NotFound, InputError."""
+    return _book(path, "--continue")
 
-    Raises:
-        InputError: it is too long; reading comes with a later version.
-    """
-    from fabula.text import count_tokens
 
-    book = _book(path, "--continue")
-    text = _whole(book)
-    tokens = count_tokens(text)
-    if tokens > most_tokens:
-        raise InputError(
-            f"{path} has about {tokens:,} tokens; this version continues manuscripts of up to {most_tokens:,}.",
-            "Reading comes with the next version. Until then give its last chapter with --opening, what went before with --memory.",
-            tokens=tokens,
-        )
-    title = book.title
-    if title == path.stem and len(book.chapters) == 1:  # the file names no title of its own
-        title = book.chapters[0].title
-    return {"opening": text, "title": title, "language": "" if book.language == "und" else book.language.split("-")[0]}
+def opening_of(book: Book, path: Path) -> dict[str, Any]:
+    """A manuscript that is short enough to be the opening of a book, with its title and language."""
+    from fabula.ways import title_of
+
+    language = "" if book.language == "und" else book.language.split("-")[0]
+    return {"opening": _whole(book), "title": title_of(book, path), "language": language}
 
 
 def copy_prompts_to(package: Path, language: str, folder: Path) -> None:

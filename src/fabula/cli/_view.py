@@ -189,8 +189,8 @@ class View:
         if self.novel is None:
             return self._doing
         novel, parts = self.novel, [f"step {self._steps}"]
-        length, target = novel.length + self._coming(), novel.run.piece("length")
-        parts.append(f"{number(length)}{f' of {number(target)}' if target else ''} {unit_name(novel.language)}")
+        length, target = novel.length + self._coming(), novel.goal
+        parts.append(length_words(length, target, novel.length_before, novel.language))
         usage = novel.run.store.usage(novel.id)
         parts.append(f"{number(usage['prompt_tokens'] + usage['answer_tokens'])} tokens")
         if usage["cost"]:
@@ -220,6 +220,12 @@ class View:
         if self.steps_wanted and 0 < done < self.steps_wanted:
             return f"{about(seconds / done * (self.steps_wanted - done))} left"
         return ""
+
+
+def length_words(length: int, goal: int | None, before: int, language: str) -> str:
+    """`475 of 3,000 words`; after a manuscript only what was written anew counts: `475 of 3,000 words anew`."""
+    target = f" of {number(goal - before)}" if goal else ""
+    return f"{number(length - before)}{target} {unit_name(language)}{' anew' if before else ''}"
 
 
 def _same_end(kept: str, shown: str) -> bool:

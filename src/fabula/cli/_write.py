@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -13,9 +13,6 @@ from fabula.cli._group import command
 from fabula.cli._options import Json, Models, Result, Spending, Yes
 from fabula.cli._story_options import SHAPE, START, STORY, StoryOptions
 from fabula.errors import InputError
-
-if TYPE_CHECKING:
-    from fabula.write import Premise
 
 
 @dataclass(frozen=True)
@@ -79,7 +76,11 @@ def write(
     continued: Annotated[
         str | None,
         typer.Option(
-            "--continue", help="Go on with a run, or from a manuscript.", metavar="RUN|FILE", rich_help_panel=START, show_default=False
+            "--continue",
+            help="Go on with a run, or from a manuscript of any length.",
+            metavar="RUN|FILE",
+            rich_help_panel=START,
+            show_default=False,
         ),
     ] = None,
     auto: Annotated[
@@ -105,6 +106,7 @@ def write(
     Without a terminal, or with --auto, a simulated author chooses and revises the plans. With you, each passage is followed by three
     plans to pick from, edit or replace. Every step is kept: Ctrl-C stops cleanly, `fabula runs resume` goes on.
     """
+    from fabula.cli._continuing import continue_book, manuscript_of, with_series
     from fabula.cli._going_on import Task, go_on, start
     from fabula.cli._texts import copy_prompts_to
     from fabula.write import PROMPTS
@@ -114,17 +116,20 @@ def write(
         return
     interactive = is_interactive(auto, as_json, yes, premise)
     task = Task(models, spending, result, steps, as_json, interactive)
-    manuscript = Path(continued).expanduser() if continued else None
-    if continued and not (manuscript and manuscript.is_file()):
+    manuscript = manuscript_of(continued, models) if continued else None
+    if continued and manuscript is None:
         go_on(continued, task)
         return
-    if premise is None and interactive and not (manuscript or story.opening or story.plan):
+    if manuscript is not None:
+        continue_book(manuscript, story, book.fields(), premise, task, asks=interactive and not yes)
+        return
+    if premise is None and interactive and not (story.opening or story.plan):
         from fabula.cli._input import ask_line
 
         premise = ask_line("What is the story about? ")
-    told = story.premise(premise, mode="write", manuscript=manuscript, **book.fields())
+    told = story.premise(premise, mode="write", **book.fields())
     task.check()
-    start(_with_series(told, models), task, seed=story.seed, anyway=story.anyway)
+    start(with_series(told, models), task, seed=story.seed, anyway=story.anyway)
 
 
 def is_interactive(auto: bool | None, as_json: bool, yes: bool, premise: str | None) -> bool:
@@ -134,29 +139,6 @@ def is_interactive(auto: bool | None, as_json: bool, yes: bool, premise: str | N
     if auto is not None:
         return not auto
     return not as_json and not yes and premise != "-" and sys.stdin.isatty() and sys.stdout.isatty()
-
-
-def _with_series(told: Premise, models: Models) -> Premise:
-    """The cast of the series, and whom the person named anew."""
-    if not told.series:
-        return told
-    from contextlib import closing
-    from dataclasses import replace
-
-    from fabula.cli._going_on import say_new
-    from fabula.opening import open_library
-    from fabula.write import Series
-
-    settings = models.settings()
-    say_new(settings)
-    with closing(open_library(settings, create=True)) as store:
-        series = Series(store, told.series)
-        known = {c.name for c in series.cast()}
-        for character in told.cast:
-            if character.name not in known and character.about:
-                series.add(character.name, character.about)
-        named = {c.name for c in told.cast}
-        return replace(told, cast=(*told.cast, *(c for c in series.cast() if c.name not in named)))
 
 
 def add_to(app: typer.Typer) -> None:
