@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import re
 import zlib
+from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 from fabula.formats import Document
@@ -22,21 +24,22 @@ if TYPE_CHECKING:
 Keep = Callable[[str], str]
 """Keeps a text and returns its hash."""
 
-_HEADER = 24
-"""Tokens that the line around a document takes in a prompt."""
-_WINDOW = 0.7
-"""Files are packed to at least this share of the budget, so that there is a choice of where to cut."""
+_FENCES = 16
+"""Tokens that the lines around a document take in a prompt, besides its name."""
+_TAIL = 120
+"""Characters before a chunk's end that say where it ends."""
 _SAMPLED = 4_000
 """Characters of a document by which its language is told."""
 _MOST_FINDINGS = 200
 
 _ORDERS = re.compile(
-    r"(?:ignore|disregard|forget)\b[^.\n]{0,40}\b(?:above|previous|prior|earlier|preceding)\b[^.\n]{0,30}"
-    r"\b(?:instruction|prompt|order|rule|text|message|direction|task)?"
-    r"|\b(?:you are now|act as an?|new instructions?:|system prompt)\b"
-    r"|(?:игнорируй|забудь|не обращай внимания на)[^.\n]{0,40}(?:предыдущ|выше|прежн|инструкц)"
-    r"|(?:忽略|无视|忘记)[^。\n]{0,12}(?:以上|上面|之前|前面|先前)[^。\n]{0,12}(?:指令|指示|内容|要求|提示|说明)?",
-    re.IGNORECASE,
+    r"\b(?:ignore|disregard|forget)\b[^.\n]{0,40}\b(?:"
+    r"(?:above|previous|prior|earlier|preceding)\b[^.\n]{0,30}\b(?:instruction|prompt|order|rule|text|message|direction|task|command)s?\b"
+    r"|(?:above|preceding)\b(?=\s*(?:[.!,;:\n]|$|and\b)))"
+    r"|\byou are now\b|(?:^|[.!?:;\"“]\s*)act as an?\b|\bnew instructions?:|\bsystem prompt\b"
+    r"|(?:игнорируй|забудь|не обращай внимания|не обращайте внимания)[^.\n]{0,40}(?:предыдущ|выше|прежн|инструкц)\w*"
+    r"|(?:忽略|无视|忘记|忘掉)[^。\n]{0,12}(?:以上|上面|上述|之前|前面|先前)[^。\n]{0,12}(?:指令|指示|命令|规则|内容|要求|提示|说明)",
+    re.IGNORECASE | re.MULTILINE,
 )
 """Text that speaks to a model rather than to a reader. It is data like all the rest; that it is there is worth knowing."""
 
@@ -75,6 +78,8 @@ class Chunk:
     tokens: int
     """As `text.count_tokens` counts."""
     parts: tuple[Part, ...]
+    mark: int = field(default=0, compare=False)
+    """Depends on what stands at the chunk's end alone: by it neighbours are grouped, so that an edit moves few groups. Not journaled."""
 
     def as_dict(self) -> dict[str, Any]:
         """As journaled."""
@@ -84,10 +89,6 @@ class Chunk:
     def from_dict(cls, number: int, value: dict[str, Any]) -> Chunk:
         """As journaled."""
         return cls(number, value["tokens"], tuple(Part.from_list(p) for p in value["parts"]))
-
-    def mark(self) -> int:
-        """A number that depends on the chunk's content alone: where to cut, so that an edit elsewhere moves no cut."""
-        return zlib.crc32("".join(p.hash for p in self.parts).encode())
 
 
 @dataclass(slots=True)
@@ -157,64 +158,52 @@ class Chunker:
             "tokens": tokens, "notes": list(document.notes),
         })  # fmt: skip
         self._look(document, name)
-        if tokens + _HEADER <= self.budget:
+        around = min(count_tokens(name) + _FENCES, self.budget // 2)
+        if tokens + around <= self.budget:
             part = Part(number, 1, lines, self.keep(text), document.places)
-            self._pending.append(_Small(name, tokens + _HEADER, part))
-            self._pack()
+            self._pending.append(_Small(name, tokens + around, part))
         else:
             self._flush()
-            self._cut(document, number)
+            self._cut(document, number, name, around)
 
     def _look(self, document: Document, name: str) -> None:
         if document.kind == "prose":
             language = detect_language(document.text[:_SAMPLED])
             if language:
                 self._languages[language] += len(document.text)
+        line, at = 1, 0
         for match in _ORDERS.finditer(document.text):
             if len(self.gathered.findings) >= _MOST_FINDINGS:
                 break
-            line = document.text.count("\n", 0, match.start()) + 1
+            start = match.start() + len(match.group()) - len(match.group().lstrip())
+            line, at = line + document.text.count("\n", at, start), start
             self.gathered.findings.append({"path": name, "line": line, "text": " ".join(match.group().split())[:120]})
 
-    def _cut(self, document: Document, number: int) -> None:
-        text, places = document.text, list(document.places)
-        line, label = 1, ""
-        for span in split(text, self.budget - _HEADER, kind=document.kind, stable=True):
+    def _cut(self, document: Document, number: int, name: str, around: int) -> None:
+        text, places = document.text, document.places
+        offsets = [at for at, _ in places]
+        line = 1
+        for span in split(text, self.budget - around, kind=document.kind, stable=True):
             piece = text[span.start : span.end]
-            while places and places[0][0] < span.start:
-                label = places.pop(0)[1]
-            inside = [(at - span.start, name) for at, name in places if at < span.end]
-            if label and not (inside and inside[0][0] == 0):
-                inside.insert(0, (0, label))
+            first = bisect_left(offsets, span.start)
+            inside = [(at - span.start, label) for at, label in places[first : bisect_left(offsets, span.end)]]
+            if first and not (inside and inside[0][0] == 0):
+                inside.insert(0, (0, places[first - 1][1]))
             newlines = piece.count("\n")
             part = Part(number, line, newlines + (not piece.endswith("\n")), self.keep(piece), tuple(inside))
-            self._emit([part], span.tokens + _HEADER)
+            self._emit([part], span.tokens + around, f"{name}\n{piece[-_TAIL:]}")
             line += newlines
 
-    def _pack(self) -> None:
-        """Emit the pending files up to the best place as soon as they no longer fit."""
-        while sum(s.tokens for s in self._pending) > self.budget:
-            total, best, lowest = 0, 0, 1 << 40
-            for index, one in enumerate(self._pending[:-1]):
-                total += one.tokens
-                mark = zlib.crc32(one.name.encode("utf-8", "surrogatepass"))
-                if total <= self.budget and (best == 0 or (total >= _WINDOW * self.budget and mark < lowest)):
-                    best = index + 1
-                    lowest = mark if total >= _WINDOW * self.budget else lowest
-                elif total <= self.budget and total < _WINDOW * self.budget:
-                    best = index + 1
-            self._emit_pending(best)
-
-    def _emit_pending(self, count: int) -> None:
-        first, self._pending = self._pending[:count], self._pending[count:]
-        self._emit([s.part for s in first], sum(s.tokens for s in first))
-
     def _flush(self) -> None:
-        if self._pending:
-            self._emit_pending(len(self._pending))
+        """Pack the files that are pending."""
+        marks = [_mark(s.name) for s in self._pending]
+        for first, behind in groups(marks, self.budget, [s.tokens for s in self._pending]):
+            pack = self._pending[first:behind]
+            self._emit([s.part for s in pack], sum(s.tokens for s in pack), pack[-1].name)
+        self._pending = []
 
-    def _emit(self, parts: list[Part], tokens: int) -> None:
-        self.gathered.chunks.append(Chunk(len(self.gathered.chunks), tokens, tuple(parts)))
+    def _emit(self, parts: list[Part], tokens: int, end: str) -> None:
+        self.gathered.chunks.append(Chunk(len(self.gathered.chunks), tokens, tuple(parts), _mark(end)))
 
     def end(self) -> Gathered:
         """What came of it."""
@@ -248,18 +237,29 @@ def gather(sources: Iterable[Source], budget_tokens: int, keep: Keep, tell: Call
     return chunker.end()
 
 
-def groups(marks: list[int], most: int) -> Iterator[tuple[int, int]]:
-    """Groups of at most `most` neighbours: (first, behind). The cuts depend on what is near them alone, so that an insertion changes the
-    group that it falls into and seldom another.
+def groups(marks: Sequence[int], most: int, sizes: Sequence[int] = ()) -> Iterator[tuple[int, int]]:
+    """Neighbours in groups of at most `most`: (first, behind) of each. Two groups side by side are together always larger than that.
+
+    Neighbours are joined in the order of the marks between them, highest first, as long as they fit. So what is near an edit alone decides
+    what it changes: one or two groups of hundreds, where filling them in order would move every later one.
+
+    Args:
+        marks: of each; that of what stands before a cut is the cut's.
+        most: of the sizes of a group together; one that is larger stays alone.
+        sizes: of each; without them each counts 1.
     """
+    count = len(marks)
+    before = [0, *accumulate(sizes or [1] * count)]
+    first, last = list(range(count)), list(range(count))
+    for cut in sorted(range(count - 1), key=lambda n: (-marks[n], n)):
+        low, high = first[cut], last[cut + 1]
+        if before[high + 1] - before[low] <= most:
+            last[low], first[high] = high, low
     at = 0
-    while len(marks) - at > most:
-        least = max(1, int(_WINDOW * most))
-        if len(marks) - at - most < least:  # the rest would be a small group
-            least = max(1, len(marks) - at - most)
-        ends = range(at + least, at + most + 1)
-        end = min(ends, key=lambda n: (marks[n - 1], n))
-        yield at, end
-        at = end
-    if at < len(marks):
-        yield at, len(marks)
+    while at < count:
+        yield at, last[at] + 1
+        at = last[at] + 1
+
+
+def _mark(text: str) -> int:
+    return zlib.crc32(text.encode("utf-8", "surrogatepass"))

@@ -18,6 +18,8 @@ _SHARED = 0.5
 _FEWEST_SHARED = 2
 _UNRELATED = 0.2
 """A quote that shares less of the claim's terms says something else; if a sentence is there that says the claim, it is taken instead."""
+_IDENTIFIER = re.compile(r"`([A-Za-z_][\w.]*)(?:\(\))?`|\b([A-Za-z]\w*_\w+|_\w{3,}|[A-Z][a-z0-9]+(?:[A-Z][a-z0-9]+)+)\b")
+_DECLARED = r"(?:def|class|func|fn|function|interface|struct|enum|trait|type|module|const|let|var|val|#define)\s+{}(?!\w)"
 _DOTS = re.compile(r"\s*(?:\.\.\.|…+|\[\.\.\.\]|\[…\])\s*")
 
 
@@ -64,7 +66,7 @@ class Finder:
                 if span is not None:
                     better = self._closest(claim, "") if _shared(claim, wanted) < _UNRELATED else None
                     return self._at(index, *span, "quoted") if better is None else self._found(better)
-        best = self._closest(claim, quote)
+        best = self._named(f"{quote} {claim}") or self._closest(claim, quote)
         if best is not None:
             return self._found(best)
         first, last = self.chunk.parts[0], self.chunk.parts[-1]
@@ -91,6 +93,19 @@ class Finder:
     def _place(self, part: Part, offset: int) -> str:
         at = bisect_right([place[0] for place in part.places], offset)
         return part.places[at - 1][1] if at else ""
+
+    def _named(self, words: str) -> tuple[int, int, str] | None:
+        """In code the line that declares what the claim names, else the first one that has it."""
+        names = list(dict.fromkeys(a or b for a, b in _IDENTIFIER.findall(words)))
+        for pattern in (_DECLARED, r"(?<!\w){}(?!\w)"):
+            for name in names:
+                for index, (text, kind) in enumerate(zip(self.texts, self.kinds, strict=True)):
+                    match = re.search(pattern.format(re.escape(name)), text) if kind == "code" else None
+                    if match:
+                        start = text.rfind("\n", 0, match.start()) + 1
+                        end = text.find("\n", match.end())
+                        return index, start, text[start : end if end >= 0 else len(text)]
+        return None
 
     def _closest(self, claim: str, quote: str) -> tuple[int, int, str] | None:
         """The sentence that shares most of the claim's and the quote's terms, if it shares enough."""

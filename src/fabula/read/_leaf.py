@@ -81,7 +81,7 @@ async def _ask(r: Reader, chunk: Chunk, texts: list[str], asking: Asking) -> Out
 
 def chunk_prompt(r: Reader, chunk: Chunk, texts: list[str], asking: Asking) -> Rendered:
     """The prompt that reads a chunk: the task first, then the context, then the text, then what to answer."""
-    known = r.documents()
+    known, kinds = r.documents(), r.ctx.piece("documents", lane="")["kinds"]
     fence = fence_for(texts)
     small = r.sizes.small and asking.prompt in _HAVE_SMALL
     return r.render(
@@ -95,6 +95,7 @@ def chunk_prompt(r: Reader, chunk: Chunk, texts: list[str], asking: Asking) -> R
         claims=r.sizes.claims,
         words=r.digest_words() if asking.prompt == "digest" else r.summary_words(),
         fence=fence,
+        code=all(kinds[p.document] == "code" for p in chunk.parts),
         **asking.slots,
     )
 

@@ -152,7 +152,7 @@ def shape_of(way: Way, chunks: Sequence[Chunk], fan_in: int) -> Shape:
         return Shape(way, len(chunks), group=min(fan_in, max(2, round(math.sqrt(len(chunks))))))
     if way != "tree":
         return Shape(way, len(chunks))
-    lanes, marks = [leaf(c.number) for c in chunks], [c.mark() for c in chunks]
+    lanes, marks = [leaf(c.number) for c in chunks], [c.mark for c in chunks]
     nodes: list[Node] = []
     height = 0
     while len(lanes) > 1:
