@@ -1,4 +1,4 @@
-"""One reading in three languages, as the slots of the reader's prompts show it. Made for tests; every text ends as a person would end it."""
+"""One reading in three languages, as the slots of the reader's prompts show it. Every text ends as a person would end it."""
 
 from __future__ import annotations
 

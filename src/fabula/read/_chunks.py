@@ -12,6 +12,7 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from heapq import merge
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
@@ -36,12 +37,17 @@ _ORDERS = re.compile(
     r"\b(?:ignore|disregard|forget)\b[^.\n]{0,40}\b(?:"
     r"(?:above|previous|prior|earlier|preceding)\b[^.\n]{0,30}\b(?:instruction|prompt|order|rule|text|message|direction|task|command)s?\b"
     r"|(?:above|preceding)\b(?=\s*(?:[.!,;:\n]|$|and\b)))"
-    r"|\byou are now\b|(?:^|[.!?:;\"“]\s*)act as an?\b|\bnew instructions?:|\bsystem prompt\b"
+    r"|\byou are now\b|(?:^|(?<=[.!?:;\"“]\s))act as an?\b|\bnew instructions?:|\bsystem prompt\b"
     r"|(?:игнорируй|забудь|не обращай внимания|не обращайте внимания)[^.\n]{0,40}(?:предыдущ|выше|прежн|инструкц)\w*"
     r"|(?:忽略|无视|忘记|忘掉)[^。\n]{0,12}(?:以上|上面|上述|之前|前面|先前)[^。\n]{0,12}(?:指令|指示|命令|规则|内容|要求|提示|说明)",
     re.IGNORECASE | re.MULTILINE,
 )
 """Text that speaks to a model rather than to a reader. It is data like all the rest; that it is there is worth knowing."""
+_ORDERS_BEGIN = (
+    "ignore", "disregard", "forget", "you are now", "act as a", "new instruction", "system prompt", "игнорируй", "забудь", "не обращай",
+    "忽略", "无视", "忘记", "忘掉",
+)  # fmt: skip
+"""Looked for first: finding a word is a hundred times faster than a pattern."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +122,7 @@ class Gathered:
     def is_code(self) -> bool:
         """Whether most of it is code."""
         code = sum(d["characters"] for d in self.documents if d["kind"] == "code")
-        return 2 * code > sum(d["characters"] for d in self.documents)
+        return bool(2 * code > sum(d["characters"] for d in self.documents))
 
     @property
     def title(self) -> str:
@@ -172,11 +178,10 @@ class Chunker:
             if language:
                 self._languages[language] += len(document.text)
         line, at = 1, 0
-        for match in _ORDERS.finditer(document.text):
+        for match in _orders(document.text):
             if len(self.gathered.findings) >= _MOST_FINDINGS:
                 break
-            start = match.start() + len(match.group()) - len(match.group().lstrip())
-            line, at = line + document.text.count("\n", at, start), start
+            line, at = line + document.text.count("\n", at, match.start()), match.start()
             self.gathered.findings.append({"path": name, "line": line, "text": " ".join(match.group().split())[:120]})
 
     def _cut(self, document: Document, number: int, name: str, around: int) -> None:
@@ -235,6 +240,27 @@ def gather(sources: Iterable[Source], budget_tokens: int, keep: Keep, tell: Call
         chunker.gathered.skipped += [{"path": s.path, "why": s.why, "size": s.size} for s in source.skipped]
         chunker.gathered.sources[-1]["commit"] = source.commit
     return chunker.end()
+
+
+def _orders(text: str) -> Iterator[re.Match[str]]:
+    """What speaks to a model, in order."""
+    low = text.lower()
+    if len(low) != len(text):  # a few letters have no small form of one character
+        yield from _ORDERS.finditer(text)
+        return
+    behind = 0
+    for at in merge(*(_places_of(word, low) for word in _ORDERS_BEGIN)):
+        match = _ORDERS.match(text, at) if at >= behind else None
+        if match:
+            behind = match.end()
+            yield match
+
+
+def _places_of(word: str, text: str) -> Iterator[int]:
+    at = text.find(word)
+    while at >= 0:
+        yield at
+        at = text.find(word, at + 1)
 
 
 def groups(marks: Sequence[int], most: int, sizes: Sequence[int] = ()) -> Iterator[tuple[int, int]]:
