@@ -16,6 +16,8 @@ from fabula.text import is_language, lexical_terms
 _TRIES = 2
 _LINKED = 0.5
 """Share of a statement's terms that a fact must hold to be taken for its source where the statement names none."""
+_UNRELATED = 0.1
+"""A fact that holds less of a statement's terms is hardly its source."""
 _MOST_LINKED = 3
 _LEAST_SHARE = 48
 """Tokens of a part; with less than that for each, parts are merged in groups first."""
@@ -173,15 +175,25 @@ def _shares(needs: Sequence[int], total: int) -> list[int]:
 
 
 def cited(text: str, numbers: Sequence[int], shown: Sequence[tuple[str, tuple[str, ...]]]) -> dict[str, Any]:
-    """A statement with the claims that it rests on; where it names none that was shown, those that plainly say the same are found."""
+    """A statement with the claims that it rests on. Where it names none that was shown, or only such as have next to nothing in common
+    with it, those that plainly say the same are found.
+    """
     items = [shown[n - 1] for n in dict.fromkeys(numbers) if 1 <= n <= len(shown)]
     support = "cited"
+    wanted = frozenset(lexical_terms(text))
+    if len(wanted) > 1 and max((_held(wanted, fact) for fact, _ in items), default=0.0) < _UNRELATED:
+        scored = sorted(((_held(wanted, fact), -n) for n, (fact, _) in enumerate(shown)), reverse=True)[:_MOST_LINKED]
+        found = [shown[-n] for score, n in scored if score >= _LINKED]
+        if found or not items:
+            items, support = found, "found"
     if not items:
-        wanted = frozenset(lexical_terms(text))
-        scored = [(len(wanted & frozenset(lexical_terms(fact))) / max(1, len(wanted)), -n) for n, (fact, _) in enumerate(shown)]
-        items = [shown[-n] for score, n in sorted(scored, reverse=True)[:_MOST_LINKED] if score >= _LINKED and len(wanted) > 1]
-        support = "found" if items else "none"
+        support = "none"
     return _statement(text, tuple(dict.fromkeys(c for _, claims in items for c in claims)), support)
+
+
+def _held(wanted: frozenset[str], fact: str) -> float:
+    """Share of the wanted terms that a fact holds."""
+    return len(wanted & frozenset(lexical_terms(fact))) / len(wanted)
 
 
 def _statement(text: str, claims: Sequence[str], support: str) -> dict[str, Any]:
