@@ -145,6 +145,13 @@ def test_find_quote(quote: str, found: str | None) -> None:
     assert (EN[slice(*span)] if span else None) == found
 
 
+@pytest.mark.parametrize("dashes", ["- - - - - - x", "— – — – — – x", "-- -- -- -- x"])
+def test_a_quote_of_dashes_is_linear_work(dashes: str) -> None:
+    """A line of a table is not tried in every way to share it out."""
+    assert find_quote(dashes, "-" * 2_000 + " y") is None
+    assert find_quote(dashes, "a " + "-" * 2_000 + " x") == (1, 2_004)
+
+
 def test_find_quote_in_other_languages() -> None:
     assert find_quote("Я не лампу ищу, - сказала она.", RU) is not None
     assert find_quote("Ничего вы там не найдёте, -- произнёс он", RU) is not None

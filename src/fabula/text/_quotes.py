@@ -14,7 +14,7 @@ from fabula.text._terms import lexical_terms
 _WORDS, _CHARACTERS = 12, 20
 _GRAM_WORDS, _GRAM_CHARACTERS = 5, 8
 _PLACES = 8
-_PIECE = lazily(rf"(?P<dash>\s*[{DASHES}]+\s*)|(?P<quote>[{QUOTES}]+)|(?P<dots>…+|\.\.\.+)|(?P<space>\s+)|(?P<rest>.)", re.DOTALL)
+_PIECE = lazily(rf"(?P<dash>\s*[{DASHES}][\s{DASHES}]*)|(?P<quote>[{QUOTES}]+)|(?P<dots>…+|\.\.\.+)|(?P<space>\s+)|(?P<rest>.)", re.DOTALL)
 _EAST = lazily(f"[{HAN}{KANA}、-〃〈-】〔-〟！-／：-？]")
 
 
@@ -87,7 +87,7 @@ def _pattern(quote: str) -> str:
     for match in _PIECE().finditer(quote):
         kind, piece = match.lastgroup, match.group()
         if kind == "dash":
-            out.append(rf"\s*[{DASHES}]+\s*")
+            out.append(rf"(?=\s*[{DASHES}])[\s{DASHES}]+")  # one class: several in a row would try every way to share out a long line
         elif kind == "quote":
             out.append(f"[{QUOTES}]+")
         elif kind == "dots":
