@@ -147,9 +147,9 @@ def _pieces(text: str) -> list[str]:
 
 
 def _quotes(quote: str) -> list[str]:
-    """The quote as given, then the longest stretch of one that leaves something out."""
+    """The quote as given, then the longest stretch of one that leaves something out; none where it says nothing ("the", "});")."""
     quote = quote.strip()
-    if not quote:
+    if not lexical_terms(quote):
         return []
     parts = [p for p in _DOTS.split(quote) if p.strip()]
     longest = max(parts, key=len, default="")
