@@ -129,15 +129,6 @@ def test_manuscript_is_continued_where_it_fits(fabula: Fabula, home: Path, asked
     assert fabula("runs", "show", done.json["run"], "--text").out.startswith("The lamp had been out")
 
 
-def test_manuscript_too_long_says_what_to_do(fabula: Fabula, home: Path) -> None:
-    Path("draft.txt").write_text("The lamp had been out for three nights, and nobody came. " * 700)
-    done = fabula("write", "--continue", "draft.txt", "--auto")
-    assert done.code == 2
-    assert "6,000" in done.err
-    assert "next version" in done.err
-    assert "--opening" in done.err
-
-
 def test_own_outline(fabula: Fabula, home: Path, asked: list[Request]) -> None:
     Path("outline.md").write_text("# The lamp\nMira finds the letter.\n\n# The boat\nShe rows out at night.\n")
     done = fabula(

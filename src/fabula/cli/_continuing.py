@@ -80,7 +80,9 @@ def continue_book(path: Path, story: StoryOptions, shape: Mapping[str, Any], pre
         raise InputError("A manuscript and an opening are both given.", "Make the opening the manuscript's last chapter.")
     language = story.language or language_of(book)
     known = {"title": title_of(book, path), "language": language}
-    told = replace(story.premise(premise or title_of(book, path), mode="write", found=known, **shape), premise=premise or "")
+    told = story.premise(premise or path.name, mode="write", found=known, **shape)
+    if not premise:  # a placeholder, so that the rest could be checked before anything is read
+        told = replace(told, premise="")
     task.check()
     if not _chapters_are_right(book, told.language, asks=asks):
         return
