@@ -59,6 +59,7 @@ def test_word_documents() -> None:
         paragraph("one", more=item.format(0)), paragraph("two", more=item.format(1)), paragraph("Next", "2"),
         f'<w:p><w:r><w:t>With</w:t><w:tab/><w:t>tab</w:t><w:br/><w:t>line</w:t><w:br w:type="page"/></w:r>{note}</w:p>',
         '<w:p><w:ins><w:r><w:t>new</w:t></w:r></w:ins><w:del><w:r><w:delText>old</w:delText></w:r></w:del></w:p>',
+        '<w:p><w:moveFrom><w:r><w:t>away</w:t></w:r></w:moveFrom></w:p>',
         "<w:p><w:r><w:drawing><a:blip xmlns:a='a'/></w:drawing></w:r></w:p>",
         paragraph("Своя", "Own"),
     ])  # fmt: skip
