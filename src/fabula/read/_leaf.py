@@ -107,7 +107,7 @@ def _checks(r: Reader, schema: Any) -> tuple[Check, Fallback]:
 
     def check(text: str, _finish: str) -> str | None:
         value: Any = extract_json(text)
-        said = str(value.get("summary", ""))
+        said = str(value.get("summary", "")) or " ".join(value.get("facts", ()))
         if value.get("relevant", True) and not said.strip():
             return "empty: relevant, but without a summary"
         return f"wrong language: {r.language_name} is wanted" if is_language(said, r.language) is False else None
@@ -122,10 +122,11 @@ def _checks(r: Reader, schema: Any) -> tuple[Check, Fallback]:
 def _outcome(r: Reader, chunk: Chunk, texts: list[str], value: dict[str, Any]) -> Outcome:
     kinds = r.ctx.piece("documents", lane="")["kinds"]
     finder = Finder(chunk, texts, [kinds[p.document] for p in chunk.parts])
-    entities = [{"name": n, "kind": "", "about": ""} for n in value.get("names", ())] or list(value.get("entities", ()))
+    if "facts" in value:
+        value = _of_facts(value)
+    entities = list(value.get("entities", ()))
     claims = []
     for claim in value.get("claims", ())[: r.sizes.claims]:
-        claim = {**claim, "text": first_sentence(claim["text"]) if r.sizes.small else claim["text"]}
         evidence = finder.find(claim["text"], claim["quote"])
         names = [e["name"] for e in entities if e["name"] in claim["text"]]
         claims.append({"text": claim["text"].strip(), **evidence.as_dict(), "about": names[:8]})
@@ -145,6 +146,14 @@ def _outcome(r: Reader, chunk: Chunk, texts: list[str], value: dict[str, Any]) -
         "open": list(value.get("open", ())),
     }
     return {**out, "context": value["context"].strip()} if "context" in value else out
+
+
+def _of_facts(value: dict[str, Any]) -> dict[str, Any]:
+    """A small model's short answer as the whole one: it quotes nothing, since what it quotes it makes up; the program finds the places."""
+    facts = list(dict.fromkeys(first_sentence(fact) for fact in value["facts"]))
+    names = [{"name": n, "kind": "", "about": next((f for f in facts if n in f), "")} for n in dict.fromkeys(value["names"])]
+    whole = {"summary": " ".join(facts), "claims": [{"text": f, "quote": ""} for f in facts], "entities": names}
+    return {**whole, "context": value["context"]} if "context" in value else whole
 
 
 def finished(text: str) -> str:
@@ -218,7 +227,7 @@ def remember(r: Reader, number: int, outcome: Outcome, prefix: str = "") -> None
         if claim["support"] != "none":
             r.ctx.remember(f"{prefix}claim-{number}-{n}", _fact(known, claim, text=claim["text"], entities=tuple(claim["about"])))
     for n, entity in enumerate({e["name"]: e for e in outcome["entities"]}.values(), 1):
-        if entity["about"]:
+        if entity["about"] and all(entity["about"] != c["text"] for c in outcome["claims"]):
             whole = {"text": f"{entity['name']}: {entity['about']}", "subject": entity["name"], "attribute": "is", "value": entity["about"]}
             r.ctx.remember(f"{prefix}entity-{number}-{n}", _fact(known, entity, entities=(entity["name"],), **whole))
     for n, relation in enumerate(outcome["relations"], 1):

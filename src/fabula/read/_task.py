@@ -129,7 +129,7 @@ def sizes_for(task: Task, facts: ModelFacts, words_of_prompt: int) -> Sizes:
     known = max(120, min(window // 12, 2_000))
     spare = 64
     claims = max(3, min(6 if small else 40, want // (400 if small else 250)))
-    answer = min(facts.max_answer, window // 4, (260 + 75 * claims) if small else (500 + 110 * claims))
+    answer = min(facts.max_answer, window // 4, (180 + 60 * claims) if small else (500 + 110 * claims))
     room = int((window - answer - spare) / _SLACK) - words_of_prompt - context - known
     chunk = int(min(want, room) / max(0.1, facts.token_ratio))
     if chunk < LEAST_CHUNK or (task.chunk_tokens is not None and want > room):
