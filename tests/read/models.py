@@ -22,7 +22,7 @@ def said(request: Request) -> str:
 def documents(request: Request) -> str:
     """The text between the fences."""
     prompt = said(request)
-    found = re.findall(r"^(§§§+) ([^\n]*)\n(.*?)\n\1 end$", prompt, re.DOTALL | re.MULTILINE)
+    found = re.findall(r"^(§§§[0-9a-f]*) ([^\n]*)\n(.*?)\n\1 end$", prompt, re.DOTALL | re.MULTILINE)
     return "\n".join(text for _, _, text in found)
 
 

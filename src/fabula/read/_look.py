@@ -11,6 +11,7 @@ from fabula.read._chunks import Chunk
 from fabula.read._shape import READING, Shape, leaf
 from fabula.read._task import Sizes, Task
 from fabula.runs import Context, Prompts, Rendered
+from fabula.store import text_hash
 from fabula.text import LANGUAGE_NAMES, to_tokens, truncate_tokens
 
 PROMPTS = Path(__file__).parent / "prompts"
@@ -109,13 +110,10 @@ def result_place(shape: Shape, number: int) -> tuple[str, str]:
 
 
 def fence_for(texts: Sequence[str]) -> str:
-    """Signs that begin no line of these texts, so that no document can end itself."""
-    fence = _FENCE
-    while any(line in text for text in texts for line in (f"\n{fence}",)) or any(text.startswith(fence) for text in texts):
-        fence += _FENCE[0]
-    return fence
+    """Signs that do not occur in these texts, so that no document can end itself: with a hash of them where the usual ones do."""
+    return _FENCE + text_hash("\0".join(texts))[:8] if any(_FENCE in text for text in texts) else _FENCE
 
 
 def fenced(names: Sequence[str], texts: Sequence[str], fence: str) -> str:
     """Documents as a prompt shows them. No line numbers: so an edit above a chunk does not change its prompt."""
-    return "\n\n".join(f"{fence} {name}\n{text.rstrip()}\n{fence} end" for name, text in zip(names, texts, strict=True))
+    return "\n\n".join(f"{fence} {' '.join(name.split())}\n{text.rstrip()}\n{fence} end" for name, text in zip(names, texts, strict=True))

@@ -18,6 +18,8 @@ _LINKED = 0.5
 """Share of a statement's terms that a fact must hold to be taken for its source where the statement names none."""
 _UNRELATED = 0.1
 """A fact that holds less of a statement's terms is hardly its source."""
+_MANY, _NEAR = 4, 0.2
+"""Of more facts than so many, those that hold less of a statement's terms are left out, if any hold more."""
 _MOST_LINKED = 3
 _LEAST_SHARE = 48
 """Tokens of a part; with less than that for each, parts are merged in groups first."""
@@ -51,7 +53,7 @@ def part_of_chunk(r: Reader, number: int, outcome: dict[str, Any] | None) -> Sho
         return Shown(title, (number,), unread=outcome["unread"] if outcome else "not read")
     if not outcome["relevant"]:
         return Shown(title, (number,))
-    items = [(c["text"], (c["id"],)) for c in outcome["claims"]]
+    items: list[tuple[str, tuple[str, ...]]] = [(c["text"], (c["id"],)) for c in outcome["claims"]]
     summary = outcome["summary"]
     return Shown(title, (number,), summary, items) if items else Shown(title, (number,), "", [(summary, (f"{number}.0",))])
 
@@ -146,7 +148,7 @@ def layout(r: Reader, parts: Sequence[Shown], tokens: int, lead: str = "") -> tu
     blocks: list[str] = []
     shown: list[tuple[str, tuple[str, ...]]] = []
     for number, (one, share) in enumerate(zip(parts, shares, strict=True), 1):
-        lines = [f"## {number}" + (f": {one.title}" if one.title else "")]
+        lines = [f"## {number}" + (f": {' '.join(r.cut(one.title, share // 4).split())}" if one.title else "")]
         room = share - r.count(lines[0]) - 4
         if one.summary and room > 40:
             lines.append(r.cut(one.summary, max(30, room * 2 // 5 if one.items else room)))
@@ -181,6 +183,9 @@ def cited(text: str, numbers: Sequence[int], shown: Sequence[tuple[str, tuple[st
     items = [shown[n - 1] for n in dict.fromkeys(numbers) if 1 <= n <= len(shown)]
     support = "cited"
     wanted = frozenset(lexical_terms(text))
+    if len(items) > _MANY:  # a small model names all that it was shown
+        near = [item for item in items if _held(wanted, item[0]) >= _NEAR]
+        items = near or items
     if len(wanted) > 1 and max((_held(wanted, fact) for fact, _ in items), default=0.0) < _UNRELATED:
         scored = sorted(((_held(wanted, fact), -n) for n, (fact, _) in enumerate(shown)), reverse=True)[:_MOST_LINKED]
         found = [shown[-n] for score, n in scored if score >= _LINKED]
@@ -193,7 +198,7 @@ def cited(text: str, numbers: Sequence[int], shown: Sequence[tuple[str, tuple[st
 
 def _held(wanted: frozenset[str], fact: str) -> float:
     """Share of the wanted terms that a fact holds."""
-    return len(wanted & frozenset(lexical_terms(fact))) / len(wanted)
+    return len(wanted & frozenset(lexical_terms(fact))) / len(wanted) if wanted else 0.0
 
 
 def _statement(text: str, claims: Sequence[str], support: str) -> dict[str, Any]:

@@ -11,7 +11,10 @@ from fabula.read._look import result_place
 from fabula.read._shape import READING, Shape, leaf
 from fabula.runs import Run
 
-_NUMBER = re.compile(r"\d[\d.,  ]*\d")
+_NUMBER = re.compile("\\d{1,3}(?:[., \u00a0\u202f'’]\\d{3})+(?!\\d)|\\d+(?:[.,]\\d+)*")
+"""With its thousands apart or with decimals; two years side by side are two numbers."""
+_FEWEST_DIGITS = 2
+"""A single digit is often a count that the statement makes itself."""
 _NO_SOURCE = "[no source]"
 
 
@@ -211,11 +214,12 @@ def doubts(text: str, claims: Sequence[Mapping[str, Any]]) -> list[str]:
         return []
     told = " ".join(f"{c['text']} {c['quote']}" for c in claims)
     known = {_plain(n) for n in _NUMBER.findall(told)}
-    return [f"the number {n.strip()} stands in none of its sources" for n in dict.fromkeys(_NUMBER.findall(text)) if _plain(n) not in known]
+    numbers = [n for n in dict.fromkeys(_NUMBER.findall(text)) if len(_plain(n)) >= _FEWEST_DIGITS]
+    return [f"the number {n} stands in none of its sources" for n in numbers if _plain(n) not in known]
 
 
 def _plain(number: str) -> str:
-    return re.sub(r"[.,\s]", "", number)
+    return re.sub(r"\D", "", number)
 
 
 def _marks(statement: Mapping[str, Any]) -> str:
