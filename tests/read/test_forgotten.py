@@ -99,5 +99,5 @@ async def test_other_languages(tmp_path: Path, text: str, question: str, wanted:
         talk = Study.conversation(store, result["run"], model=Copyist(CAP), memory=Memory(store))
         answer = await talk.ask(question)
         assert answer.found
-        assert wanted in answer.claims[0]["quote"]
+        assert any(wanted in claim["quote"] for claim in answer.claims)
         talk.close()
