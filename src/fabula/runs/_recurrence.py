@@ -40,6 +40,15 @@ class Recurrence:
         """Could what `source` does from `since` on matter to `target` at `time`? One rule decides waiting and withdrawing."""
         return True
 
+    def waits_for(self, run: Run, lane: str, time: int) -> Sequence[str] | None:
+        """Of whom `reaches` is to be asked at all for the step of `lane` at `time`; None = of everyone.
+
+        With it a run of many lanes is scheduled in time that grows with their number and their waits, not with its square. It is a
+        promise: whoever is not named can never reach that step. It must depend on nothing but the premise and the lane's own pieces up
+        to `time`.
+        """
+        return None
+
     def joins(self, run: Run, lane: str, time: int) -> tuple[str, ...]:
         """The lanes of the step that `lane` makes at `time`; asked only when nothing behind reaches it."""
         return (lane,)

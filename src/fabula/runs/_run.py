@@ -20,6 +20,7 @@ from fabula.runs._facts import MODEL_PIECE, SMALL_MODEL_PIECE, Limits, ModelFact
 from fabula.runs._progress import Listener, Noted, Progress, silent
 from fabula.runs._prompts import Prompts
 from fabula.runs._recurrence import Recurrence
+from fabula.runs._schedule import hit, reached
 from fabula.store import (
     FAR,
     Between,
@@ -94,6 +95,8 @@ class Run:
         for reach in reversed(self.line):
             self.lanes.update({row.lane: (row.born, row.ends) for row in store.rows(LaneRow, run=reach.run)})
         self.running: dict[asyncio.Task[StepRow], tuple[tuple[str, ...], int]] = {}
+        self.changes = 0
+        """How often something else than a step's commit has changed the state; what was concluded before may not hold."""
         self._taking = 0
         self.engine_prompts = Prompts(_PROMPTS, str(self.row.premise.get("language", "en")))
         self._counts: dict[str, int] = {}
@@ -108,6 +111,7 @@ class Run:
 
     def load(self) -> None:
         """Read the state from the store."""
+        self.changes += 1
         self.next = {lane: born for lane, (born, _) in self.lanes.items()}
         self._latest = -1 if len(self.line) == 1 else self.line[1].cut - 1
         for step in self.store.steps(self.line):
@@ -228,6 +232,7 @@ class Run:
                 tx.add(TakenRow(self._taking, self.id))
             pos = tx.pos
         self._taking = 0
+        self.changes += 1
         for row in rows:
             self._set(replace(row, pos=pos))
         return pos
@@ -273,7 +278,7 @@ class Run:
         """
         self.writable()
         live = self.store.steps(self.line)
-        gone = self._reached(live, step, time)
+        gone, since = reached(self, live, step, time)
         if not gone:
             raise NotPossible(f"Run {self.id} has no live step {step} at {time}.")
         if any(s.run != self.id for s in gone):
@@ -281,18 +286,17 @@ class Run:
                 "A step of the run that this one was forked from is undone by a fork, not here.", "Use `fabula runs fork RUN --at STEP`."
             )
         for task, (lanes, at) in list(self.running.items()):
-            if at > time and any(self.recurrence.reaches(self, own, time, lane, at) for lane in lanes for own in step.split("+")):
+            if any(hit(self, since, lane, at) for lane in lanes):
                 task.cancel()
         first = min(s.time for s in gone)
-        wrote = {
-            (r.lane, r.name) for held in self._pieces.values() for r in held.rows if r.by == "step" and any(r.pos == s.pos for s in gone)
-        }
+        places = {s.pos for s in gone}
+        wrote = {(r.lane, r.name) for held in self._pieces.values() for r in held.rows if r.by == "step" and r.pos in places}
         late = [r for held in self._pieces.values() for r in held.rows if r.run == self.id and r.by == "person" and r.version > first]
         events = [e for e in self.store.records(self.line) if e.run == self.id and e.by == "person" and e.time >= first]
         latest = {(r.lane, r.name): r for r in sorted(late, key=lambda r: (r.version, r.pos))} if carry else {}
         carried = {key: row.value for key, row in latest.items() if key not in wrote}
         carried |= self.recurrence.rebase({key: row.value for key, row in latest.items() if key in wrote}, gone)
-        targets = sorted({s.pos for s in gone} | ({r.pos for r in late} | {e.pos for e in events} if len(self.lanes) == 1 else set()))
+        targets = sorted(places | ({r.pos for r in late} | {e.pos for e in events} if len(self.lanes) == 1 else set()))
         with self.store.write(self.id, "withdraw") as tx:
             for target in targets:
                 tx.add(WithdrawnRow(target, self.id, why))
@@ -306,30 +310,6 @@ class Run:
         self.load()
         self._forget()
         return gone
-
-    def _reached(self, live: Sequence[StepRow], step: str, time: int) -> list[StepRow]:
-        """The step and all that it could have reached, by the rule that makes lanes wait.
-
-        What others were seen to read is not enough: done again, the step may come into sight of someone new.
-        """
-        first: dict[str, int] = {}
-        for s in live:
-            if (s.step, s.time) == (step, time):
-                first = dict.fromkeys(step.split("+"), time)
-        changed = bool(first)
-        while changed:
-            changed = False
-            for s in live:
-                lanes = s.step.split("+")
-                hit = any(
-                    s.time >= since and (lane == source or (s.time > since and self.recurrence.reaches(self, source, since, lane, s.time)))
-                    for lane in lanes
-                    for source, since in first.items()
-                )
-                for lane in lanes if hit else ():
-                    if s.time < first.get(lane, FAR):
-                        first[lane], changed = s.time, True
-        return [s for s in live if any(s.time >= first.get(lane, FAR) for lane in s.step.split("+"))]
 
     def regenerate(self, purposes: Sequence[str], base: int | None = None) -> StepRow:
         """Withdraw the last step and raise the sample of these purposes above all that were journaled (or set it to `base`: swiping
