@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
+from itertools import groupby
 from typing import TYPE_CHECKING, Any, Protocol
 
 from fabula.cli._fetching import Fetching
@@ -202,8 +203,9 @@ def draw(tally: Tally, width: int) -> list[Text]:
             line.append(" ")
         return [line]
     cells = [_cell(tally.states[a:b]) for a, b in _shares(chunks, width * _ROWS)]
+    width = -(-len(cells) // -(-len(cells) // width))  # lines of equal length
     rows = [cells[at : at + width] for at in range(0, len(cells), width)]
-    return [Text.assemble("  ", *row) for row in rows]
+    return [Text.assemble("  ", *(("".join(s for s, _ in run), style) for style, run in groupby(row, lambda c: c[1]))) for row in rows]
 
 
 def _shares(chunks: int, most: int) -> Iterator[tuple[int, int]]:

@@ -120,9 +120,11 @@ def _said(one: Mapping[str, Any]) -> str:
 
 def place_of_chunk(one: Mapping[str, Any]) -> str:
     """`a.py:1-80`, `a.py:1-80 and 3 more`."""
+    from fabula.read import lines_of
+
     first = one["sources"][0]
     more = f" and {len(one['sources']) - 1} more" if len(one["sources"]) > 1 else ""
-    return f"{first['path']}:{first['lines'][0]}-{first['lines'][1]}{more}"
+    return f"{lines_of(first['path'], first['lines'])}{more}"
 
 
 def _print_merges(found: list[dict[str, Any]]) -> None:

@@ -58,14 +58,14 @@ def _labelled(tell: Callable[..., None], name: str, text: str) -> None:
     from fabula.cli._flow import wrap
     from fabula.cli._output import console, printable
 
-    width = min(92, get_terminal_size().columns - 1) - 9
+    width = min(92, get_terminal_size().columns - 1) - 11
     first, *rest = wrap(printable(text), width) or [""]
     from rich.text import Text
 
     out = console(sys.stdout if tell is show else sys.stderr)
-    out.print(Text.assemble((f"  {name:<7}", "dim"), first))
+    out.print(Text.assemble((f"  {name:<9}", "dim"), first))
     for line in rest:
-        out.print(Text(f"         {line}"))
+        out.print(Text(f"{' ' * 11}{line}"))
 
 
 def _text(plan: Plan) -> str:
@@ -77,6 +77,8 @@ def _skipped_line(skipped: Sequence[Mapping[str, Any]]) -> list[tuple[str, str]]
     if not skipped:
         return []
     reasons = reasons_of(skipped)
+    if len(reasons) == 1:
+        return [("Skipped", f"{number(len(skipped))} ({reasons[0][0]})")]
     shown = "; ".join(f"{count} × {why}" for why, count in reasons[:3])
     more = f"; {number(sum(count for _, count in reasons[3:]))} for other reasons" if len(reasons) > 3 else ""
     return [("Skipped", f"{number(len(skipped))}: {shown}{more}")]
@@ -179,17 +181,21 @@ def _source(claim: Mapping[str, Any], width: int) -> None:
         return
     from shutil import get_terminal_size
 
+    from rich.cells import cell_len
     from rich.text import Text
 
     from fabula.cli._flow import wrap
     from fabula.cli._output import console, printable
 
-    out, indent = console(), " " * (width + 3)
-    out.print(
-        Text.assemble((f"{claim['number']:>{width + 1}}  ", "dim"), (printable(place), "cyan"), (f"  {note}" if note else "", "yellow"))
-    )
-    for line in wrap(printable(quote), min(92, get_terminal_size().columns - 1) - len(indent)):
-        out.print(Text(f"{indent}{line}", "italic dim"))
+    widest, indent = min(92, get_terminal_size().columns - 1), width + 3
+    out, head = console(), Text.assemble((f"{claim['number']:>{width + 1}}  ", "dim"), (printable(place), "cyan"))
+    head.append(f"  {note}" if note else "", "yellow" if claim["support"] == "none" else "dim")
+    if head.cell_len + 2 + cell_len(quote) <= widest:
+        out.print(Text.assemble(head, "  ", (printable(quote), "italic dim")), soft_wrap=True)
+        return
+    out.print(head, soft_wrap=True)
+    for line in wrap(printable(quote), widest - indent):
+        out.print(Text(f"{' ' * indent}{line}", "italic dim"), soft_wrap=True)
 
 
 def print_end(result: Mapping[str, Any], *, where: str) -> None:
@@ -214,7 +220,7 @@ def end_lines(result: Mapping[str, Any], where: str) -> list[tuple[str, str]]:
         covered += f"; the answer rests on {number(there)} of the {number(c['relevant'])} that had something to say"
     out = [(f"{covered}.", "")]
     out += _few([(text, "yellow") for text in result["lost"]], where)
-    reasons = [(f"Not read: {number(count)} × {why}.", "") for why, count in reasons_of(result["skipped"])]
+    reasons = [(f"Not read: {number(count)} × {why}.", "dim") for why, count in reasons_of(result["skipped"])]
     out += _few(reasons, where)
     findings = result["findings"]
     if findings:

@@ -12,7 +12,7 @@ from fabula.read._knowledge import Entity
 from fabula.read._look import PROMPTS
 from fabula.read._plan import Plan
 from fabula.read._reading import Reading
-from fabula.read._report import place_of, report_of
+from fabula.read._report import lines_of, place_of, report_of
 from fabula.read._sources import Skipped, Source, SourceOptions, open_source
 from fabula.read._study import Answer, Study, plan_only
 from fabula.read._task import WAYS, Sizes, Task, Way
@@ -34,6 +34,7 @@ __all__ = [
     "Study",
     "Task",
     "Way",
+    "lines_of",
     "open_source",
     "place_of",
     "plan_only",

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 from urllib.parse import quote
 
@@ -14,10 +15,10 @@ def report_of(result: Mapping[str, Any]) -> str:
     """A report of what `result_of` gives, in Markdown."""
     by_id = {c["id"]: c for c in result["claims"]}
     blocks = [
-        f"# {_line(result['title'])}",
+        f"# {_plain(result['title'])}",
         _facts(result),
         "## Final summary",
-        result["final_summary"] or _nothing(result),
+        _prose(result["final_summary"]) or _nothing(result),
         *_cited(result),
         "## Context summaries",
         *_contexts(result["individual_context_summaries"]),
@@ -32,22 +33,25 @@ def report_of(result: Mapping[str, Any]) -> str:
 
 def place_of(claim: Mapping[str, Any]) -> str:
     """`src/app.py:12-15`, with page or chapter where there is one."""
-    first, last = claim["lines"]
-    return f"{claim['path']}:{first}" + (f"-{last}" if last != first else "") + (f", {claim['place']}" if claim["place"] else "")
+    return lines_of(claim["path"], claim["lines"]) + (f", {claim['place']}" if claim["place"] else "")
+
+
+def lines_of(path: str, lines: Sequence[int]) -> str:
+    """`src/app.py:12-15`, or `src/app.py:12` where it is one line."""
+    first, last = lines
+    return f"{path}:{first}" + (f"-{last}" if last != first else "")
 
 
 def _facts(result: Mapping[str, Any]) -> str:
     c, u = result["coverage"], result["usage"]
-    source = ", ".join(s["where"] + (f" at {s['commit'][:12]}" if s["commit"] else "") for s in result["sources"])
+    source = ", ".join(_code(s["where"]) + (f" at {s['commit'][:12]}" if s["commit"] else "") for s in result["sources"])
+    tokens = f"{int(u.get('prompt_tokens', 0)):,} prompt and {int(u.get('answer_tokens', 0)):,} answer tokens"
     lines = [
-        f"- Wanted: {_line(result['task'])}",
-        f"- Read: {_line(source)}",
-        f"- Way: {result['way']}, {c['read']} of {c['chunks']} chunks of {c['documents']} documents read",
+        f"- Wanted: {_plain(result['task'])}",
+        f"- Read: {source}",
+        f"- Way: {result['way']}, {c['read']:,} of {c['chunks']:,} chunks of {c['documents']:,} documents read",
         f"- In the summary: {c['share']:.0%} of the chunks that had something to say",
-        (
-            f"- Run {result['run']}: {int(u.get('calls', 0))} calls, "
-            f"{int(u.get('prompt_tokens', 0))} + {int(u.get('answer_tokens', 0))} tokens"
-        ),
+        f"- Run {result['run']}: {int(u.get('calls', 0)):,} calls, {tokens}",
     ]
     if not result["finished"]:
         lines.append("- **Not finished:** this is what is known so far")
@@ -64,10 +68,12 @@ def _cited(result: Mapping[str, Any]) -> list[str]:
     cited = [c for c in result["claims"] if c["number"]]
     if not cited:
         return []
-    lines = [
-        f"{c['number']}. {_line(c['text'])} — {_link(c)}" + (f": “{_line(c['quote'])}”" if c["quote"] else "") + _mark(c) for c in cited
-    ]
+    lines = [f"{c['number']}. {_plain(c['text'])} — {_link(c)}{_quoted(c)}{_mark(c)}" for c in cited]
     return ["### Sources of the summary", "\n".join(lines)]
+
+
+def _quoted(claim: Mapping[str, Any]) -> str:
+    return f": “{_plain(claim['quote'])}”" if claim["quote"] else ""
 
 
 def _mark(claim: Mapping[str, Any]) -> str:
@@ -79,7 +85,7 @@ def _mark(claim: Mapping[str, Any]) -> str:
 def _link(claim: Mapping[str, Any]) -> str:
     first, last = claim["lines"]
     target = quote(claim["path"]) + f"#L{first}" + (f"-L{last}" if last != first else "")
-    return f"[{_line(place_of(claim))}]({target})"
+    return f"[{_code(place_of(claim))}]({target})"
 
 
 def _contexts(entries: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -90,7 +96,11 @@ def _contexts(entries: Sequence[Mapping[str, Any]]) -> list[str]:
             out[-1][0].append(entry["chunk"])
         else:
             out.append(([entry["chunk"]], entry))
-    return [f"**After {_chunks(numbers)}** (covers {_chunks(one['covers'])})\n\n{one['summary']}" for numbers, one in out if one["summary"]]
+    return [
+        f"**After {_chunks(numbers)}** (covers {_chunks(one['covers'])})\n\n{_prose(one['summary'])}"
+        for numbers, one in out
+        if one["summary"]
+    ]
 
 
 def _chunks(numbers: Sequence[int]) -> str:
@@ -106,23 +116,23 @@ def _chunks(numbers: Sequence[int]) -> str:
 
 
 def _chunk(one: Mapping[str, Any], by_id: Mapping[str, Mapping[str, Any]]) -> str:
-    where = ", ".join(f"{s['path']}:{s['lines'][0]}–{s['lines'][1]}" for s in one["sources"][:6])
+    where = ", ".join(_code(lines_of(s["path"], s["lines"])) for s in one["sources"][:6])
     more = f" and {len(one['sources']) - 6} more" if len(one["sources"]) > 6 else ""
-    head = f"### Chunk {one['chunk']}: {_line(where)}{more}"
+    head = f"### Chunk {one['chunk']}: {where}{more}"
     if not one["read"]:
-        return f"{head}\n\n*Not read: {one['why']}.*"
+        return f"{head}\n\n*Not read: {_plain(one['why'])}.*"
     if not one["relevant"]:
         return f"{head}\n\n*Nothing in it matters for what was wanted.*"
     claims = [by_id[ident] for ident in one["claims"] if ident in by_id]
-    lines = "\n".join(f"- {_line(c['text'])} ({_link(c)})" + (_mark(c) if c["support"] == "none" else "") for c in claims)
-    return "\n\n".join(filter(None, [head, one["result"], lines]))
+    lines = "\n".join(f"- {_plain(c['text'])} ({_link(c)})" + (_mark(c) if c["support"] == "none" else "") for c in claims)
+    return "\n\n".join(filter(None, [head, _prose(one["result"]), lines]))
 
 
 def _coverage(result: Mapping[str, Any]) -> list[str]:
     c = result["coverage"]
     rows = ["| document | lines | chunks read | claims | in the summary |", "|---|---:|---:|---:|---:|"]
     rows += [
-        f"| {_line(d['path'])} | {d['lines']} | {d['read']} of {d['chunks']} | {d['claims']} | {d['cited']} |"
+        f"| {_code(d['path'])} | {d['lines']:,} | {d['read']} of {d['chunks']} | {d['claims']} | {d['cited']} |"
         for d in c["by_document"][:_MOST_ROWS]
     ]
     if len(c["by_document"]) > _MOST_ROWS:
@@ -130,7 +140,7 @@ def _coverage(result: Mapping[str, Any]) -> list[str]:
     out = ["\n".join(rows)]
     if c["not_in_summary"]:
         out.append(f"Read, and not in the summary: {_chunks(c['not_in_summary'])}. What they say stands under *Individual results*.")
-    notes = [f"- {_line(d['path'])}: {_line(note)}" for d in c["by_document"] for note in d["notes"]]
+    notes = [f"- {_code(d['path'])}: {_plain(note)}" for d in c["by_document"] for note in d["notes"]]
     if notes:
         out.append("Notes on the documents:\n\n" + "\n".join(notes[:_MOST_ROWS]))
     return out
@@ -139,19 +149,43 @@ def _coverage(result: Mapping[str, Any]) -> list[str]:
 def _not_read(result: Mapping[str, Any]) -> list[str]:
     out = []
     if result["lost"]:
-        out += ["## What went wrong", "\n".join(f"- {_line(text)}" for text in result["lost"])]
+        out += ["## What went wrong", "\n".join(f"- {_plain(text)}" for text in result["lost"])]
     if result["skipped"]:
         shown = result["skipped"][:_MOST_SKIPPED]
-        lines = [f"- {_line(s['path'])}: {_line(s['why'])}" for s in shown]
+        lines = [f"- {_code(s['path'])}: {_plain(s['why'])}" for s in shown]
         if len(result["skipped"]) > len(shown):
             lines.append(f"- … and {len(result['skipped']) - len(shown)} more (`--json` lists all)")
         out += ["## Not read", "\n".join(lines)]
     if result["findings"]:
-        lines = [f"- {_line(f['path'])}:{f['line']}: “{_line(f['text'])}”" for f in result["findings"][:_MOST_SKIPPED]]
+        lines = [
+            f"- {_code(lines_of(f['path'], (f['line'], f['line'])))}: “{_plain(f['text'])}”" for f in result["findings"][:_MOST_SKIPPED]
+        ]
         out += ["## Text that gives orders to a reader", "It was read as text like the rest, and obeyed by nobody.", "\n".join(lines)]
     return out
 
 
-def _line(text: str) -> str:
-    """A text on one line that means nothing in Markdown's tables."""
-    return " ".join(str(text).split()).replace("|", "\\|")
+_SPANS = re.compile(r"(```.*?```|``[^\n]*?``|`[^`\n]*`)", re.DOTALL)
+"""Code in Markdown, where no sign means anything."""
+_SIGNS = re.compile(r"([\\`*_\[\]<>|~])")
+
+
+def _prose(text: str) -> str:
+    """What a model wrote, with its own emphasis and lists, but without HTML, links and pictures: it may come from what was read."""
+    return _outside_code(text, lambda part: part.replace("<", "\\<").replace("](", "]\\("))
+
+
+def _plain(text: str) -> str:
+    """A text on one line in which no sign means anything in Markdown; code stays code."""
+    line = " ".join(str(text).split())
+    return _outside_code(line, lambda part: _SIGNS.sub(r"\\\1", part), bar=True)
+
+
+def _outside_code(text: str, change: Callable[[str], str], *, bar: bool = False) -> str:
+    parts = _SPANS.split(text)
+    return "".join((part.replace("|", "\\|") if bar else part) if n % 2 else change(part) for n, part in enumerate(parts))
+
+
+def _code(text: str) -> str:
+    """A path as code, so that no sign of it means anything."""
+    line = " ".join(str(text).split()).replace("|", "\\|")
+    return f"`` {line} ``" if "`" in line else f"`{line}`"
