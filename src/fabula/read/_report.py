@@ -132,7 +132,7 @@ def _coverage(result: Mapping[str, Any]) -> list[str]:
     c = result["coverage"]
     rows = ["| document | lines | chunks read | claims | in the summary |", "|---|---:|---:|---:|---:|"]
     rows += [
-        f"| {_code(d['path'])} | {d['lines']:,} | {d['read']} of {d['chunks']} | {d['claims']} | {d['cited']} |"
+        f"| {_cell(d['path'])} | {d['lines']:,} | {d['read']} of {d['chunks']} | {d['claims']} | {d['cited']} |"
         for d in c["by_document"][:_MOST_ROWS]
     ]
     if len(c["by_document"]) > _MOST_ROWS:
@@ -177,15 +177,19 @@ def _prose(text: str) -> str:
 def _plain(text: str) -> str:
     """A text on one line in which no sign means anything in Markdown; code stays code."""
     line = " ".join(str(text).split())
-    return _outside_code(line, lambda part: _SIGNS.sub(r"\\\1", part), bar=True)
+    return _outside_code(line, lambda part: _SIGNS.sub(r"\\\1", part))
 
 
-def _outside_code(text: str, change: Callable[[str], str], *, bar: bool = False) -> str:
-    parts = _SPANS.split(text)
-    return "".join((part.replace("|", "\\|") if bar else part) if n % 2 else change(part) for n, part in enumerate(parts))
+def _outside_code(text: str, change: Callable[[str], str]) -> str:
+    return "".join(part if n % 2 else change(part) for n, part in enumerate(_SPANS.split(text)))
 
 
 def _code(text: str) -> str:
     """A path as code, so that no sign of it means anything."""
-    line = " ".join(str(text).split()).replace("|", "\\|")
+    line = " ".join(str(text).split())
     return f"`` {line} ``" if "`" in line else f"`{line}`"
+
+
+def _cell(text: str) -> str:
+    """A path as code in a table, where a bar ends a cell also inside code."""
+    return _code(text).replace("|", "\\|")
