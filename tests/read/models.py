@@ -85,6 +85,15 @@ class Copyist(Scripted):
                 else ""
             )
             out["context"] = " ".join(capped([*sentences(before), *(facts or [first])], self.cap)).strip() or first
+        if "facts" in names:  # the short form of small models
+            told = [
+                *dict.fromkeys([*(c["text"] for c in out["claims"]), *(s.strip()[:200] for s in sentences(text) if len(s.strip()) > 9)])
+            ]
+            short = {
+                "names": [],
+                "facts": [*told, "Nothing more is said in it.", "It ends there.", "That is all."][: max(3, min(6, len(told)))],
+            }
+            return short | ({"context": out["context"]} if "context" in names else {})
         return out if "claims" in names else {"summary": out["summary"]}
 
     say_digest = say_roll = say_chunk

@@ -57,7 +57,7 @@ def cases(language: str, name: str) -> Iterator[tuple[str, dict[str, Any]]]:
     gaps = sorted(OPTIONAL & set(slots) - NEVER_EMPTY.get(name, set()))
     choices = [slot for slot in ("last", "code") if slot in slots]
     for chosen in itertools.product((True, False), repeat=len(choices)):
-        values = dict(zip(choices, chosen, strict=True))
+        values: dict[str, Any] = dict(zip(choices, chosen, strict=True))
         for empty in itertools.chain.from_iterable(itertools.combinations(gaps, n) for n in range(len(gaps) + 1)):
             title = ", ".join([*(f"{slot}={value}" for slot, value in values.items()), *(f"no {slot}" for slot in empty)])
             yield title or "all", {**dict.fromkeys(empty, ""), **values}

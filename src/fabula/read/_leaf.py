@@ -21,10 +21,13 @@ from fabula.text import count_tokens, ends_finished, is_language, sentences, spl
 _LEAST = 160
 """Tokens of a chunk below which it is not halved any more."""
 _TRIES = 2
+_MOST_FAILED_FIRST, _MOST_FAILED = 2, 8
+"""Pieces of a chunk that may fail before it is given up: while nothing of it could be read, and after that."""
 _HAVE_SMALL = ("chunk", "roll")
 
 Outcome = dict[str, Any]
-"""relevant, summary, claims, entities, relations, open; `context` where it rolls; `unread`: why it could not be read."""
+"""relevant, summary, claims, entities, relations, open; `context` where it rolls; `unread`: why it could not be read; `unread_parts`: why,
+document and lines of pieces of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,27 +52,54 @@ async def read_chunk(r: Reader, number: int, asking: Asking) -> Outcome:
     texts = r.texts(chunk)
     if not any(text.strip() for text in texts):
         return {**_nothing(), "blank": True}
-    outcome = await _read(r, chunk, texts, asking)
+    outcome = await _read(r, chunk, texts, asking, _Patience())
     outcome["claims"] = [{"id": f"{number}.{n}", **claim} for n, claim in enumerate(_distinct(outcome["claims"]), 1)]
     return outcome
 
 
-async def _read(r: Reader, chunk: Chunk, texts: list[str], asking: Asking) -> Outcome:
+@dataclass(slots=True)
+class _Patience:
+    """How many pieces that are too small to be halved may fail: few while nothing of the chunk could be read, since a model that ends
+    nothing ends nothing in the other pieces either; more once something could, since then it is the text that it stumbles over.
+    """
+
+    failed: int = 0
+    read: bool = False
+
+    @property
+    def spent(self) -> bool:
+        return self.failed >= (_MOST_FAILED if self.read else _MOST_FAILED_FIRST)
+
+
+async def _read(r: Reader, chunk: Chunk, texts: list[str], asking: Asking, patience: _Patience) -> Outcome:
     try:
-        return await _ask(r, chunk, texts, asking)
+        outcome = await _ask(r, chunk, texts, asking)
     except (StepFailed, TooLong, TooLarge) as error:
         why = _why(error)
         halves = _halved(r, chunk, texts)
-        if not halves:
-            return {**_nothing(), "unread": why}
+    else:
+        patience.read = True
+        return outcome
+    if not halves:
+        patience.failed += 1
+        return {**_nothing(), "unread": why}
     out: Outcome = {}
+    lost: list[dict[str, Any]] = []
     for name, (half, half_texts) in zip("ab", halves, strict=True):
+        if not any(text.strip() for text in half_texts):
+            continue
+        if patience.spent:
+            lost.append(_lost(half, why))
+            continue
         context = out.get("context") or asking.context
-        one = await _read(r, half, half_texts, replace(asking, part=f"{asking.part}{name}", context=context))
-        if "unread" in one and not out:
-            return one  # the model ends nothing here; the other half would cost the same for nothing
-        out = _joined(out, one) if out else one
-    return out
+        one = await _read(r, half, half_texts, replace(asking, part=f"{asking.part}{name}", context=context), patience)
+        if "unread" in one:
+            lost.append(_lost(half, one["unread"]))
+        else:
+            out = _joined(out, one) if out else one
+    if not out:
+        return {**_nothing(), "unread": lost[0]["why"]}
+    return {**out, "unread_parts": [*out.get("unread_parts", ()), *lost]} if lost else out
 
 
 async def _ask(r: Reader, chunk: Chunk, texts: list[str], asking: Asking) -> Outcome:
@@ -168,6 +198,12 @@ def first_sentence(text: str) -> str:
     return parts[0].strip() if parts else text.strip()
 
 
+def _lost(chunk: Chunk, why: str) -> dict[str, Any]:
+    """A piece that could not be read, by its first document's lines."""
+    part = chunk.parts[0]
+    return {"why": why, "document": part.document, "lines": [part.line, part.line + max(0, part.lines - 1)]}
+
+
 def _nothing() -> Outcome:
     return {"relevant": False, "summary": "", "claims": [], "entities": [], "relations": [], "open": []}
 
@@ -178,7 +214,7 @@ def _joined(a: Outcome, b: Outcome) -> Outcome:
     out |= {"relevant": a["relevant"] or b["relevant"], "summary": f"{a['summary']} {b['summary']}".strip()}
     if "context" in a or "context" in b:
         out["context"] = b.get("context") or a["context"]
-    left = [*a.get("unread_parts", ()), *b.get("unread_parts", ()), *([b["unread"]] if "unread" in b else [])]
+    left = [*a.get("unread_parts", ()), *b.get("unread_parts", ())]
     return {**out, "unread_parts": left} if left else out
 
 
@@ -200,7 +236,7 @@ def _halved(r: Reader, chunk: Chunk, texts: list[str]) -> list[tuple[Chunk, list
         tail = tuple((at - cut, label) for at, label in part.places if at >= cut)
         open_place = [label for at, label in part.places if at < cut][-1:]
         second = Part(part.document, part.line + before, part.lines - before, "", ((0, open_place[0]), *tail) if open_place else tail)
-        halves = [((replace(part, lines=before + 1),), [text[:cut]]), ((second,), [text[cut:]])]
+        halves = [((replace(part, lines=before + (text[cut - 1] != "\n")),), [text[:cut]]), ((second,), [text[cut:]])]
     return [(Chunk(chunk.number, sum(map(count_tokens, own)), tuple(parts)), list(own)) for parts, own in halves]
 
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from fabula.read._chunks import Chunk
+from fabula.read._leaf import citation
 from fabula.read._look import result_place
 from fabula.read._shape import READING, Shape, leaf
 from fabula.runs import Run
@@ -188,7 +189,7 @@ class Outcome:
             if outcome is not None and "unread" in outcome:
                 out.append(f"Chunk {number + 1} ({where}) could not be read: {outcome['unread']}.")
             parts = (outcome or {}).get("unread_parts", ())
-            out += [f"A part of chunk {number + 1} ({where}) could not be read: {why}." for why in parts]
+            out += [f"A part of chunk {number + 1} ({citation(self.names, p)}) could not be read: {p['why']}." for p in parts]
         if self.shape.way == "chain" and self.run.piece("dropped", lane=READING):
             out.append(
                 f"{self.run.piece('dropped', lane=READING)} facts no longer fitted beside the rolling context; "

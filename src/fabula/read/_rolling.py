@@ -77,7 +77,8 @@ async def digest_step(r: Reader) -> dict[str, Any]:
     number = number_of(r.ctx.lanes[0])
     outcome = await read_chunk(r, number, Asking("digest", "digest"))
     r.ctx.put("digest", outcome["summary"])
-    return {"kind": "digest", "chunk": number}
+    out = {"kind": "digest", "chunk": number}
+    return {**out, "unread": outcome["unread"]} if "unread" in outcome else out
 
 
 async def context_step(r: Reader) -> dict[str, Any]:

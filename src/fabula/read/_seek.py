@@ -64,7 +64,8 @@ async def _round_step(r: Reader) -> dict[str, Any]:
         remember(r, number, outcome)
         relevant += outcome["relevant"]
     r.ctx.put("read", sorted([*read, *chosen]))
-    enough = len(left) <= len(chosen) or (bool(read) and not relevant)
+    hopeless = all("unread" in outcome for outcome in outcomes)
+    enough = len(left) <= len(chosen) or (bool(read) and not relevant) or hopeless
     r.ctx.put("enough", enough)
     return {"kind": "round", "chunks": chosen, "relevant": relevant}
 

@@ -227,7 +227,7 @@ class Study:
 
     def _watching(self, outer: Listener) -> Listener:
         def listen(event: Progress) -> None:
-            if isinstance(event, StepDone) and isinstance(event.output, dict) and event.output.get("kind") == "chunk":
+            if isinstance(event, StepDone) and isinstance(event.output, dict) and event.output.get("kind") in ("chunk", "digest"):
                 if "unread" in event.output:
                     self._failed.append(str(event.output["unread"]))
                 else:
