@@ -15,8 +15,9 @@ import tempfile
 import urllib.parse
 from collections import Counter
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
-from typing import IO, NamedTuple
+from typing import IO, Any, NamedTuple
 
 from fabula.errors import InputError, NotFound
 from fabula.read._ignore import MOST_RULE_BYTES, OWN_RULES, Rules
@@ -154,9 +155,9 @@ class Repository:
     @contextlib.contextmanager
     def _blobs(self) -> Iterator[Callable[[str], bytes]]:
         """Gives the content of an object; one git process serves all. The last one is kept, since a head is read before the whole."""
-        process = subprocess.Popen(
+        process = _started(
             ["git", f"--git-dir={self._folder}", "cat-file", "--batch"],
-            env=self._environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, start_new_session=True,
+            env=self._environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
         )  # fmt: skip
         given, said = process.stdin, process.stdout
         assert given is not None
@@ -310,9 +311,7 @@ def _clone(address: Address, branch: str, target: Path, environment: dict[str, s
 def _watched(command: list[str], environment: dict[str, str]) -> tuple[int, str]:
     """Run git to its end: (exit status, what it said). Whatever ends the waiting ends git and all that it started."""
     try:
-        process = subprocess.Popen(
-            command, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, start_new_session=True
-        )
+        process = _started(command, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
     except FileNotFoundError as error:
         raise InputError("The program git is not installed, and the address is one that git reads.", "Install git.") from error
     except OSError as error:
@@ -327,6 +326,20 @@ def _watched(command: list[str], environment: dict[str, str]) -> tuple[int, str]
 def _git(*arguments: str, environment: dict[str, str]) -> subprocess.CompletedProcess[bytes]:
     """Run git on what is here already."""
     return subprocess.run(["git", *arguments], env=environment, stdin=subprocess.DEVNULL, capture_output=True, check=False)
+
+
+def _started(command: list[str], **options: Any) -> subprocess.Popen[bytes]:
+    """Start a process with a group of its own.
+
+    Ctrl-C reaches only the main thread. In another one a process is never half started, known to the system but not to us.
+    """
+    with ThreadPoolExecutor(1) as starter:
+        starting: Future[subprocess.Popen[bytes]] = starter.submit(lambda: subprocess.Popen(command, start_new_session=True, **options))
+        try:
+            return starting.result()
+        except KeyboardInterrupt:
+            _end(starting.result())
+            raise
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
