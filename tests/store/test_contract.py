@@ -325,6 +325,13 @@ def test_pure_answers_are_found_anywhere_the_earliest_first(store: Store) -> Non
     found = store.pure("f")
     assert found is not None
     assert found.answer == "one"
+    put(store, "b", call("b", "refused", fingerprint="cut", answer="cut o", finish="length", request={"pure": True}))
+    put(store, "b", call("b", "fallback", fingerprint="spare", answer="spare", request={"pure": True}))
+    put(store, "b", call("b", "asked", fingerprint="asked", request={"pure": True}))
+    names = ["f", "cut", "spare", "asked", *(f"many {n}" for n in range(25_000))]
+    assert store.known(names) == {"f"}
+    assert store.known([]) == set()
+    assert [store.pure(name) for name in names[1:4]] == [None] * 3
 
 
 def test_raised_samples(store: Store) -> None:

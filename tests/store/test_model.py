@@ -133,6 +133,7 @@ def test_any_history_is_read_as_the_rules_say(history: list[tuple[str, list[Row]
             s.run == reach.run and s.pos <= reach.pin for reach in line for s in naive.of(StepRow)
         )
     assert store.pure("f") == naive.pure("f")
+    assert store.known(["f", "g", "h", "f"]) == {name for name in "fgh" if naive.pure(name) is not None}
     terms = data.draw(st.lists(st.sampled_from(WORDS), max_size=3))
     among = data.draw(st.none() | st.lists(st.sampled_from(NAMES), max_size=3))
     wanted = naive.search(terms, among)

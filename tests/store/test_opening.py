@@ -276,6 +276,7 @@ READS: dict[str, Any] = {
     "pieces": lambda s: s.pieces(LINE, after=7),
     "verdict": lambda s: s.verdict(LINE, Address("main", 3, "p", "", 0, 0), "f"),
     "pure": lambda s: s.pure("f"),
+    "known": lambda s: s.known(["f", "g"]),
     "raised": lambda s: s.raised(LINE, "main", 3, "p"),
     "usage": lambda s: s.usage("a"),
     "text": lambda s: s.text(text_hash("x")),

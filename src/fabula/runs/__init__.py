@@ -5,7 +5,7 @@ not know what a story, a chunk, an agent or a message is: that is the way in's, 
 through its `Context` alone. Everything is async; `fabula.run_sync` is the synchronous face.
 """
 
-from fabula.runs._asking import Ask, Check, Fallback, Refusal, Reply, Watch, always
+from fabula.runs._asking import Ask, Check, Fallback, Refusal, Reply, Watch, always, fingerprint, known
 from fabula.runs._context import Context, Memo
 from fabula.runs._create import create, facts_of, fork, leave_input
 from fabula.runs._drive import advance
@@ -65,7 +65,9 @@ __all__ = [
     "export",
     "facts_of",
     "find_record",
+    "fingerprint",
     "fork",
+    "known",
     "last_model",
     "latest_piece",
     "leave_input",

@@ -15,7 +15,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import time
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -34,7 +34,7 @@ from fabula.errors import (
 from fabula.models import Event, Finish, Message, Model, Request, TextDelta, Usage, closing, extract_json, validate
 from fabula.runs._facts import ModelFacts
 from fabula.runs._progress import Answered, Asked, Noted, Wrote
-from fabula.store import Address, CallRow
+from fabula.store import Address, CallRow, Store
 
 if TYPE_CHECKING:
     from fabula.runs._context import Context
@@ -81,6 +81,7 @@ class Ask:
     tries: int = 3
     fallback: Fallback | None = None
     pure: bool = False
+    """The answer is a function of the prompt alone and may serve every run. One that was refused or cut off never does."""
     stream: bool = False
     small: bool = False
     """Ask the small model, where the run has one."""
@@ -108,6 +109,20 @@ def seed_of(model_seed: str, address: Address | None) -> int:
         [model_seed, address.step, str(address.time), address.purpose, address.part, str(address.sample), str(address.attempt)]
     )
     return int.from_bytes(hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()[:4], "big") >> 1
+
+
+def fingerprint(prompt: Rendered, facts: ModelFacts, purpose: str) -> str:
+    """What a question is known by in the journal (32 hex digits), before any answer to it was refused.
+
+    It comes of the model's name, the messages, the schema and the sampling; `purpose` is no part of it, and is taken so that a
+    question is put here as in `ctx.ask`.
+    """
+    return Request(prompt.messages, purpose, prompt.schema, prompt.sampling).fingerprint(facts.name)
+
+
+def known(store: Store, fingerprints: Iterable[str]) -> set[str]:
+    """Those questions that some run of the library has an accepted answer to and that, asked as `pure`, are not sent again."""
+    return store.known(list(fingerprints))
 
 
 async def ask(ctx: Context, question: Ask) -> Reply:
@@ -364,6 +379,8 @@ def judge(question: Ask, text: str, finish: str) -> str | None:
         faults = validate(value, schema.body)
         if faults:
             return "invalid: " + "; ".join(faults[:3])
+    elif question.pure and finish == "length":
+        return "cut off"  # other runs would take it for whole
     return question.check(text, finish) if question.check is not None else None
 
 

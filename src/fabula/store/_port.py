@@ -125,6 +125,9 @@ class Store(Protocol):
     def pure(self, fingerprint: str) -> CallRow | None:
         """The earliest `answered` row of any run whose request was declared pure (`request["pure"]` true in the answered row)."""
 
+    def known(self, fingerprints: Sequence[str]) -> set[str]:
+        """Those of these fingerprints for which `pure` would find an answer, in one look."""
+
     def raised(self, line: Sequence[Reach], step: str, time: int, purpose: str) -> int:
         """The sample from which a purpose counts; 0 = never raised. Nearest run first, latest row."""
 

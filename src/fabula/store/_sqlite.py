@@ -313,6 +313,14 @@ class SQLiteStore:
         found = _lines.pure(self._db, fingerprint)
         return None if found is None else cast("CallRow", self._decoded(_CALLS, [found])[0])
 
+    def known(self, fingerprints: Sequence[str]) -> set[str]:
+        """Those that have a pure answer."""
+        sql = "SELECT DISTINCT fingerprint FROM calls WHERE pure = 1 AND fingerprint IN (SELECT value FROM json_each(?))"
+        out: set[str] = set()
+        for start in range(0, len(fingerprints), _MANY):
+            out.update(row[0] for row in self._db.all(sql, (listed(fingerprints[start : start + _MANY]),)))
+        return out
+
     def raised(self, line: Sequence[Reach], step: str, time: int, purpose: str) -> int:
         """The sample from which a purpose counts."""
         return _lines.raised(self._db, line, step, time, purpose)
