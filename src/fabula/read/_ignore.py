@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterable
-from typing import NamedTuple
-
-from pathspec import GitIgnoreSpec
+from typing import TYPE_CHECKING, NamedTuple
 
 from fabula.errors import InputError
+
+if TYPE_CHECKING:
+    from pathspec import GitIgnoreSpec
 
 GIT_RULES, OWN_RULES = ".gitignore", ".fabulaignore"
 MOST_RULE_BYTES = 2**20
@@ -250,7 +251,13 @@ def _layer(folder: str, lead: str, where: str, text: str) -> tuple[_Layer, list[
             lines.append(line)
         else:
             faults.append(f"Its line {number} is no pattern that can be used ({line[:60]}).")
-    return _Layer(folder, lead, where, GitIgnoreSpec.from_lines(lines), lines), faults
+    return _Layer(folder, lead, where, _spec(lines), lines), faults
+
+
+def _spec(lines: list[str]) -> GitIgnoreSpec:
+    from pathspec import GitIgnoreSpec
+
+    return GitIgnoreSpec.from_lines(lines)
 
 
 def _usable(pattern: str) -> bool:
@@ -260,7 +267,7 @@ def _usable(pattern: str) -> bool:
     if any(len(re.findall(r"(?<!\\)\*+", part)) > _MOST_STARS for part in pattern.split("/")):
         return False
     try:
-        GitIgnoreSpec.from_lines([pattern])
+        _spec([pattern])
     except ValueError:
         return False
     return True
@@ -271,7 +278,7 @@ def _options(option: str, patterns: Iterable[str]) -> list[tuple[str, GitIgnoreS
     for pattern in patterns:
         if not pattern.strip() or not _usable(pattern) or pattern.startswith("!"):
             raise InputError(f"{option} {pattern!r} is no pattern.", "Write it as in a .gitignore, e.g. '*.log' or 'tests/'.")
-        found.append((pattern, GitIgnoreSpec.from_lines([pattern])))
+        found.append((pattern, _spec([pattern])))
     return found
 
 
