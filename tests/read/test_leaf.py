@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from fabula.errors import RunError, ServerFailed, StepFailed, TooLarge, TooLong
+from fabula.memory import Memory
 from fabula.models import Answer, Profile, Request, Usage
 from fabula.read import Study
 from fabula.store import CallRow, Store, open_store
@@ -243,6 +244,26 @@ async def test_the_right_language_comes_at_the_second_time(tmp_path: Path, store
     result = await read(store, [file_of(tmp_path, RUSSIAN)], model, "")
     assert "Мира хранит ключ 4821" in result["final_summary"]
     assert "fallback" not in verdicts(store, result["run"])
+
+
+@pytest.mark.parametrize(
+    ("question", "begins", "language"),
+    [
+        ("Какой код у хранилища Birchfield?", "Ты отвечаешь", "на русском языке."),
+        ("保险库 Birchfield 的密码是什么？", "你回答", "你用中文写作。"),
+        ("Welchen Code hat eigentlich das Gewölbe Birchfield?", "You answer", "You write in German."),
+        ("Which code does the vault Birchfield have?", "You answer", "You write in English."),
+    ],
+)
+async def test_a_question_is_answered_in_its_own_language(tmp_path: Path, store: Store, question: str, begins: str, language: str) -> None:
+    result = await read(store, [file_of(tmp_path, long_text(12))], Copyist(300))
+    model = Copyist(300)
+    talk = Study.conversation(store, result["run"], model=model, memory=Memory(store))
+    await talk.ask(question)
+    talk.close()
+    (system,) = {r.messages[0].content for r in model.requests if r.purpose == "answer"}
+    assert system.startswith(begins)
+    assert language in system
 
 
 # -- what stands in documents ----------------------------------------------------------------------------------------------------

@@ -65,6 +65,12 @@ class Reader:
         """The language of the answers, as the prompt names it."""
         return LANGUAGE_NAMES.get(self.language, self.language)
 
+    def in_language(self, language: str) -> Reader:
+        """The same step with the prompts and the answers of another language: a question is answered in its own."""
+        if language == self.language or language not in LANGUAGE_NAMES:
+            return self
+        return replace(self, language=language, prompts=Prompts(PROMPTS, language, self.task.prompts))
+
     def render(self, name: str, *, max_tokens: int, **slots: Any) -> Rendered:
         """A prompt whose answer has at most so many tokens; slots that it does not have are left out."""
         declared = self.prompts.get(name).slots

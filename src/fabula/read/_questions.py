@@ -7,6 +7,7 @@ A question is a step on a fork of the reading, so that the reading stays as it i
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -15,8 +16,9 @@ from fabula.read._look import Reader
 from fabula.read._merge import cited
 from fabula.read._seek import ranked
 from fabula.read._shape import QUESTIONS
-from fabula.text import LANGUAGE_NAMES, detect_language
+from fabula.text import detect_language
 
+_LATIN = re.compile(r"[A-Za-z_][\w.]*", re.ASCII)
 MOST_PLACES = 3
 """Chunks that are read for one question where memory does not answer it."""
 _MOST_FACTS = 40
@@ -130,20 +132,25 @@ async def _answer(r: Reader, question: str, earlier: str, claims: Sequence[dict[
             break
         shown.append((claim["text"], (claim["id"],)))
         lines.append(line)
-    language = detect_language(question) or r.language
-    prompt = r.render(
+    asked = r.in_language(_language_of(question) or r.language)
+    prompt = asked.render(
         "answer",
         max_tokens=min(r.sizes.final_answer, 900),
         question=question,
-        language_name=LANGUAGE_NAMES.get(language, r.language_name),
+        language_name=asked.language_name,
         facts="\n".join(lines),
         earlier=r.cut(earlier, r.sizes.context),
-        words=r.words(300),
+        words=asked.words(300),
     )
     reply = await r.ctx.ask("answer", prompt, part=part, tries=3)
     if not reply.value["found"] or not reply.value["statements"]:
         return None
     return [cited(s["text"], s["from"], shown) for s in reply.value["statements"]]
+
+
+def _language_of(question: str) -> str | None:
+    """Of a question; names and identifiers in Latin letters do not count where the rest is in others."""
+    return detect_language(question) or detect_language(_LATIN.sub(" ", question))
 
 
 def _with_claims(statement: dict[str, Any], claims: Sequence[dict[str, Any]]) -> dict[str, Any]:
