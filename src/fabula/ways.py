@@ -267,5 +267,5 @@ def continued(told: Premise, story: Mapping[str, Any], book: Book, reading: str)
         person=told.person or story["person"],
         tense=told.tense or story["tense"],
         short_term=told.short_term or tuple(story["short_term"]),
-        plans=told.plans or (() if told.plan else tuple(story["plans"])),
+        plans=told.plans or (() if told.plan or told.premise else tuple(story["plans"])),  # a premise is the first plan
     ).checked()

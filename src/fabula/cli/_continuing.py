@@ -118,7 +118,8 @@ def _read_and_write(wanted: BookToRead, told: Premise, story: StoryOptions, task
         )  # fmt: skip
         if whole.series:
             Series(things.store, whole.series).join(novel)
-        say(f"Read: {number(len(whole.memories))} memories, {len(whole.cast)} people. The novel goes on from there.")
+        people = f"{len(whole.cast)} {'people' if len(whole.cast) != 1 else 'person'}"
+        say(f"The novel goes on from there, with {number(len(whole.memories))} memories and {people}.")
         return novel
 
     run_book(task, settings, opens)

@@ -215,9 +215,11 @@ def end_lines(result: Mapping[str, Any], where: str) -> list[tuple[str, str]]:
     of = _many(c["chunks"], "chunk")
     count = f"all {of}" if c["read"] == c["chunks"] > 1 else of if c["read"] == c["chunks"] else f"{number(c['read'])} of {of}"
     covered = f"Read {count} of {_many(c['documents'], 'document')}"
-    if result["finished"] and c["relevant"]:
-        there = c["relevant"] - len(c["not_in_summary"])
+    there = c["relevant"] - len(c["not_in_summary"])
+    if result["finished"] and there < c["relevant"]:
         covered += f"; the answer rests on {number(there)} of the {number(c['relevant'])} that had something to say"
+    elif result["finished"] and c["relevant"] > 1:
+        covered += f"; the answer rests on all {number(c['relevant'])} that had something to say"
     out = [(f"{covered}.", "")]
     out += _few([(text, "yellow") for text in result["lost"]], where)
     reasons = [(f"Not read: {number(count)} × {why}.", "dim") for why, count in reasons_of(result["skipped"])]
