@@ -12,7 +12,9 @@ from fabula.read._look import result_place
 from fabula.read._shape import READING, Shape, leaf
 from fabula.runs import Run
 
-_NUMBER = re.compile("\\d{1,3}(?:[., \u00a0\u202f'’]\\d{3})+(?!\\d)|\\d+(?:[.,]\\d+)*")
+_NUMBER = re.compile(
+    "(?<![A-Za-z\u0400-\u04ff\\d_])\\d{1,3}(?:[., \u00a0\u202f'’]\\d{3})+(?!\\d)|(?<![A-Za-z\u0400-\u04ff\\d_])\\d+(?:[.,]\\d+)*"
+)
 """With its thousands apart or with decimals; two years side by side are two numbers."""
 _FEWEST_DIGITS = 2
 """A single digit is often a count that the statement makes itself."""
