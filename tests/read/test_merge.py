@@ -8,7 +8,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from fabula.read._look import PROMPTS, Reader, fence_for, fenced
@@ -89,6 +89,8 @@ PARTS = st.lists(
 
 
 @settings(max_examples=40)
+@example([part(n, 3, 20, TITLES[2 + n % 3], "") for n in range(9)], 0, 1.0, "")
+@example([part(n, 2, 4, TITLES[3], SUMMARIES[2]) for n in range(9)], 0, 1.7, "It is about vaults.")
 @given(PARTS, st.integers(0, 900), st.sampled_from([1.0, 1.7]), st.sampled_from(["", "What is known of the whole. " * 60]))
 def test_what_is_shown_fits(parts: list[Shown], more: int, ratio: float, lead: str) -> None:
     r = reader(ratio=ratio)
