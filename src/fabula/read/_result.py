@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import Any
 
 from fabula.read._chunks import Chunk
@@ -137,12 +138,13 @@ class Outcome:
             behind = min((group + 1) * self.shape.group, self.shape.chunks)
             return {"summary": self.run.piece("context", lane="context", version=group + 2) or "", "covers": list(range(1, behind + 1))}
         if self.shape.way == "tree" and self.shape.nodes:
-            node = self._parents()[leaf(number)]
+            node = self._parents[leaf(number)]
             report = self.run.piece("report", lane=node) or {"statements": [], "covers": []}
             return {"summary": " ".join(s["text"] for s in report["statements"]), "covers": [c + 1 for c in report["covers"]]}
         outcome = self.outcome(number)
         return {"summary": outcome["summary"] if outcome else "", "covers": [number + 1] if outcome else []}
 
+    @cached_property
     def _parents(self) -> dict[str, str]:
         return {child: node.lane for node in self.shape.nodes for child in node.children}
 
