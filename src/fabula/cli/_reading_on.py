@@ -147,12 +147,41 @@ def resume_reading(row: RunRow, task: ReadTask, given: Sequence[str]) -> None:
         say(said)
 
     def opens(things: Opened, shown: Board) -> Study:
-        return Study.open(
+        study = Study.open(
             things.store, run, model=things.model, small_model=things.small_model, memory=things.memory, listen=shown,
             limits=task.spending.limits(),
         )  # fmt: skip
+        again = take_back_unread(study)
+        if again:
+            say(f"{again} chunk{'s' if again != 1 else ''} could not be read before; read again now.")
+        elif study.finished:
+            say("This reading is finished; this is what it says.")
+        return study
 
     _run(task, settings, opens)
+
+
+def take_back_unread(study: Study) -> int:
+    """Withdraw the steps of chunks that could not be read, wholly or in part, and what rests on them, so that they are made again.
+
+    Returns:
+        how many chunks.
+    """
+    unread, store = set(_unread_chunks(study)), study.run.store
+    for step in store.steps(study.run.line) if unread else ():
+        output = step.output if isinstance(step.output, dict) else {}
+        made = {output["chunk"]} if output.get("kind") == "chunk" else set(output["chunks"]) if output.get("kind") == "round" else set()
+        if made & unread and step.run == study.id:
+            if store.step_at(study.run.line, step.step, step.time) is not None:  # not gone with an earlier one
+                study.run.withdraw(step.step, step.time, "it could not be read")
+    return len(unread)
+
+
+def _unread_chunks(study: Study) -> list[int]:
+    """Numbers, from 0, of the chunks that were tried and could not be read, wholly or in part."""
+    outcome = study.outcome()
+    held = ((n, outcome.outcome(n) or {}) for n in range(study.shape.chunks))
+    return [n for n, one in held if "unread" in one or one.get("unread_parts")]
 
 
 def standard_bytes() -> BinaryIO:
@@ -286,7 +315,7 @@ def _end(study: Study, task: ReadTask) -> None:
     """What it says, and what can be done next."""
     result = study.result()
     files = write_files(study, task, result)
-    unread = _unread(study, result)
+    unread = _unread(study)
     if task.as_json:
         error = {"error": unread.as_dict()} if unread is not None else {}
         print_json({**result, "usage": usage_of(study.run.store, study.id), "files": files, **error})
@@ -317,14 +346,14 @@ def _where(study: Study, task: ReadTask) -> str:
     return task.out[0] if task.out else f"`fabula runs export {study.id} --out report.md`"
 
 
-def _unread(study: Study, result: dict[str, Any]) -> RunError | None:
+def _unread(study: Study) -> RunError | None:
     """The error of a reading of which a part could not be read; None = all was read."""
-    failed = [one["chunk"] for one in result["individual_results"] if not one["read"] and study.outcome().outcome(one["chunk"] - 1)]
+    failed = [n + 1 for n in _unread_chunks(study)]
     if not failed:
         return None
     names = ", ".join(map(str, failed[:8])) + (", …" if len(failed) > 8 else "")
     return RunError(
-        f"{len(failed)} of {study.shape.chunks} chunks could not be read ({names}); the answer is without them.",
-        "Read again with another --model or smaller --chunk-tokens; what this model answered is not asked again.",
+        f"{len(failed)} of {study.shape.chunks} chunks could not be read, or not all of them ({names}); the answer is without that.",
+        f"Read them again, best with another model: `fabula runs resume {study.id} --model NAME`. What was read stays.",
         chunks=failed,
     )
