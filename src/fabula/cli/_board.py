@@ -9,12 +9,13 @@ import asyncio
 import contextlib
 import sys
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from itertools import groupby
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from fabula.cli._fetching import Fetching
+from fabula.cli._interrupt import signals
 from fabula.cli._output import console, is_plain, number, printable, say
 from fabula.cli._tally import DOING
 
@@ -121,7 +122,7 @@ class LiveBoard:
 
         self.fetching = Fetching(self.status, self._say)
         self._console = console(sys.stderr)
-        self._width = min(_WIDEST, (width or self._console.width) - 4)
+        self._width = max(8, min(_WIDEST, (width or self._console.width) - 4))
         self._tally: Tally | None = None
         self._status = ""
         self._failures, self._notes, self._drawn = 0, _Notes(), 0.0
@@ -252,12 +253,14 @@ async def ticking(shown: Board) -> AsyncIterator[None]:
                 await task
 
 
-def gathering(shown: Board) -> Any:
-    """Tells a board how many documents were read so far while sources are gathered."""
+def gathering(shown: Board) -> Callable[[str], None]:
+    """Tells a board how many documents were read so far while sources are gathered; stops it where a person wants to."""
     count = 0
 
     def tell(name: str) -> None:
         nonlocal count
+        if signals.count:  # gathering leaves the loop no time to cancel it
+            raise asyncio.CancelledError
         count += 1
         shown.status(f"{number(count)} document{'s' if count != 1 else ''}: {name}")
 

@@ -85,7 +85,8 @@ def plan(sources: Sequence[str], options: SourceOptions, wanted: Task, task: Rea
                 return
             words = wanted.task or "what it says, or for code what it does and how its parts connect"
             print_plan(
-                found, title=gathered.title, task=wanted, words=words, skipped=gathered.skipped, free=is_local(settings), out=True,
+                found, title=gathered.title, task=wanted, words=words, skipped=gathered.skipped, free=is_local(settings),
+                currency=things.model.profile.currency, out=True,
             )  # fmt: skip
             print_skipped(gathered.skipped, gathered.findings)
 
@@ -235,11 +236,12 @@ async def read_on(study: Study, shown: Board, task: ReadTask, settings: Settings
         LimitReached: the report of what is known so far is written.
         FabulaError.
     """
+    shown.status("planning")
+    found = study.plan(local=is_local(settings)) if not study.finished else None
     shown.close()
     if not task.as_json:
         say(f"Run {study.id}", "dim")
-    if not study.finished:
-        found = study.plan(local=is_local(settings))
+    if found is not None:
         _show_plan(study, found, settings)
         if _worth_asking(found, settings) and task.may_ask() and not ask_yes("Go on?", default=True):
             say(f"Nothing was asked. It is kept: `fabula runs resume {study.id}` reads it.")
@@ -263,7 +265,10 @@ def _show_plan(study: Study, found: Plan, settings: Settings) -> None:
     wanted = Task(**study.run.row.premise["task"])
     words = "a novel that goes on from it" if wanted.for_story else study.task
     skipped = study.run.piece("skipped", lane="")
-    print_plan(found, title=study.title, task=wanted, words=words, skipped=skipped, free=is_local(settings), out=False)
+    currency = study.run.model.profile.currency if study.run.model is not None else ""
+    print_plan(
+        found, title=study.title, task=wanted, words=words, skipped=skipped, free=is_local(settings), currency=currency, out=False
+    )  # fmt: skip
 
 
 def _worth_asking(found: Plan, settings: Settings) -> bool:

@@ -28,7 +28,17 @@ NOT_SAID = "The text does not say."
 # -- the plan ----------------------------------------------------------------------------------------------------------------------
 
 
-def print_plan(plan: Plan, *, title: str, task: Task, words: str, skipped: Sequence[Mapping[str, Any]], free: bool, out: bool) -> None:
+def print_plan(
+    plan: Plan,
+    *,
+    title: str,
+    task: Task,
+    words: str,
+    skipped: Sequence[Mapping[str, Any]],
+    free: bool,
+    currency: str,
+    out: bool,
+) -> None:
     """What will be read, how, and what it will take.
 
     Args:
@@ -38,12 +48,13 @@ def print_plan(plan: Plan, *, title: str, task: Task, words: str, skipped: Seque
         words: the task in words.
         skipped: what is not read.
         free: it costs no money.
+        currency: of the price.
         out: print to stdout, since the plan is what was asked for; else to stderr.
     """
     tell = show if out else say
     tell(f"Reading {title}", "bold")
     lines = [("For", first_line(words, 200)), ("Text", _text(plan)), *_skipped_line(skipped)]
-    lines += [("Way", _way(plan, task)), ("Calls", _calls(plan)), ("Cost", _cost(plan, free)), ("Time", _time(plan))]
+    lines += [("Way", _way(plan, task)), ("Calls", _calls(plan)), ("Cost", _cost(plan, free, currency)), ("Time", _time(plan))]
     for name, text in lines:
         _labelled(tell, name, text)
 
@@ -120,10 +131,10 @@ def _calls(plan: Plan) -> str:
     return f"{most}{number(plan.calls)}{known}; {tokens}"
 
 
-def _cost(plan: Plan, free: bool) -> str:
+def _cost(plan: Plan, free: bool, currency: str) -> str:
     if free:
         return "none, the model runs on this machine"
-    return "price not known" if plan.cost is None else f"about {plan.cost:.4f}" if plan.cost else "none"
+    return "price not known" if plan.cost is None else f"about {plan.cost:.4f} {currency}".rstrip() if plan.cost else "none"
 
 
 def _time(plan: Plan) -> str:

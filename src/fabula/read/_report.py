@@ -49,13 +49,17 @@ def _facts(result: Mapping[str, Any]) -> str:
     lines = [
         f"- Wanted: {_plain(result['task'])}",
         f"- Read: {source}",
-        f"- Way: {result['way']}, {c['read']:,} of {c['chunks']:,} chunks of {c['documents']:,} documents read",
+        f"- Way: {result['way']}, {c['read']:,} of {_many(c['chunks'], 'chunk')} of {_many(c['documents'], 'document')} read",
         f"- In the summary: {c['share']:.0%} of the chunks that had something to say",
-        f"- Run {result['run']}: {int(u.get('calls', 0)):,} calls, {tokens}",
+        f"- Run {result['run']}: {_many(int(u.get('calls', 0)), 'call')}, {tokens}",
     ]
     if not result["finished"]:
         lines.append("- **Not finished:** this is what is known so far")
     return "\n".join(lines)
+
+
+def _many(count: int, word: str) -> str:
+    return f"{count:,} {word}{'s' if count != 1 else ''}"
 
 
 def _nothing(result: Mapping[str, Any]) -> str:
