@@ -210,7 +210,7 @@ def test_the_right_document_of_several() -> None:
 
 def test_none_is_the_whole_chunk_of_one_document() -> None:
     parts = (Part(3, 10, 5, "a"), Part(3, 15, 2, "b"))
-    found = Finder(Chunk(0, 50, parts), ["x\n" * 5, "y\n" * 2]).whole()
+    found = Finder(Chunk(0, 50, parts), ["x\n" * 5, "y\n" * 2]).find("", "")
     assert (found.document, found.first, found.last, found.support) == (3, 10, 16, "none")
 
 
@@ -227,7 +227,7 @@ def test_places(quote: str, place: str) -> None:
 def test_a_place_from_the_beginning() -> None:
     f = finder(TEXT["en"], places=[(0, "Chapter 1")])
     assert f.find("", "until noon").place == "Chapter 1"
-    assert f.whole().place == "Chapter 1"
+    assert f.find("", "").place == "Chapter 1"
 
 
 # -- any text ------------------------------------------------------------------------------------------------------------------

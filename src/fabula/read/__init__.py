@@ -13,7 +13,8 @@ from fabula.read._look import PROMPTS
 from fabula.read._plan import Plan
 from fabula.read._reading import Reading
 from fabula.read._report import lines_of, place_of, report_of
-from fabula.read._sources import Skipped, Source, SourceOptions, open_source
+from fabula.read._source_entry import Skipped
+from fabula.read._sources import Source, SourceOptions, open_source
 from fabula.read._study import Answer, Study, plan_only
 from fabula.read._task import WAYS, Sizes, Task, Way
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -74,9 +75,29 @@ class Finder:
             last = first
         return Evidence(first.document, first.line, last.line + max(0, last.lines - 1), "", self._place(first, 0), "none")
 
-    def whole(self) -> Evidence:
-        """The chunk itself, e.g. for a summary."""
-        return self.find("", "")
+    def near(self, question: str, most: int) -> list[Evidence]:
+        """The stretches of the chunk that share most rare terms with a question, each with the sentence before and after it."""
+        if self._sentences is None:
+            self._sentences = list(self._split())
+        wanted, seen = frozenset(lexical_terms(question)), Counter(term for *_, terms in self._sentences for term in terms)
+        scored = [(sum(1 / seen[term] for term in terms & wanted), -n) for n, (*_, terms) in enumerate(self._sentences)]
+        out: list[Evidence] = []
+        used: set[int] = set()
+        for score, n in sorted(scored, reverse=True):
+            if len(out) == most or not score:
+                break
+            if -n not in used:
+                around = [i for i in (-n - 1, -n, -n + 1) if 0 <= i < len(scored) and self._sentences[i][0] == self._sentences[-n][0]]
+                used.update(around)
+                out.append(self._at(self._sentences[-n][0], *self._stretch(around, -n), "quoted"))
+        return out
+
+    def _stretch(self, numbers: Sequence[int], middle: int) -> tuple[int, int]:
+        """From the first to behind the last of these sentences, or the middle one alone where that is more than may be quoted."""
+        assert self._sentences is not None
+        spans = {n: (self._sentences[n][1], self._sentences[n][1] + len(self._sentences[n][2])) for n in numbers}
+        first, behind = spans[numbers[0]][0], spans[numbers[-1]][1]
+        return (first, behind) if behind - first <= _MOST_QUOTE else spans[middle]
 
     def _found(self, best: tuple[int, int, str]) -> Evidence:
         index, start, text = best

@@ -11,6 +11,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
+from fabula.read._evidence import Finder
 from fabula.read._leaf import Asking, citation, read_chunk, remember
 from fabula.read._look import Reader
 from fabula.read._merge import cited
@@ -20,7 +21,9 @@ from fabula.text import detect_language
 
 _LATIN = re.compile(r"[A-Za-z_][\w.]*", re.ASCII)
 MOST_PLACES = 3
-"""Chunks that are read for one question where memory does not answer it."""
+"""Chunks that are looked at for one question."""
+MOST_LINES = 4
+"""Stretches of one such chunk that are shown verbatim."""
 _MOST_FACTS = 40
 _MOST_TURNS = 6
 """Earlier questions that a follow-up sees."""
@@ -33,10 +36,11 @@ async def question_step(r: Reader) -> dict[str, Any]:
     earlier = "\n".join(f"? {t['question']}\n= {r.cut(t['answer'], 200)}" for t in turns)
     clear = await _made_clear(r, question, earlier)
     claims = await _remembered(r, clear)
+    looked = _places(r, clear, claims)
+    claims = [*_lines(r, clear, looked), *claims]
     answer = await _answer(r, clear, earlier, claims, "memory") if claims else None
-    looked: list[int] = []
     if answer is None:
-        looked, found = await _looked_up(r, clear, claims)
+        found = await _looked_up(r, clear, looked)
         claims = [*found, *claims]
         answer = await _answer(r, clear, earlier, claims, "text") if found else None
     statements = [_with_claims(s, claims) for s in answer or []]
@@ -105,18 +109,34 @@ def _claim_of(r: Reader, record: str) -> dict[str, Any] | None:
     return {**found, "id": f"{number}.r{rest[0]}", "text": f"{found['subject']} — {found['relation']} — {found['object']}"}
 
 
-async def _looked_up(r: Reader, question: str, claims: Sequence[dict[str, Any]]) -> tuple[list[int], list[dict[str, Any]]]:
-    """Read the places of the text that have the question's words, for this question. Returns their numbers and what they say."""
-    near = " ".join(c["text"] for c in claims[:3])
-    best = ranked(r, question)[:MOST_PLACES] or (ranked(r, near)[:MOST_PLACES] if near else [])
-    outcomes = await asyncio.gather(*(read_chunk(r, n, Asking("chunk", "chunk", part=f"asked-{n}", task=question)) for n in best))
+def _places(r: Reader, question: str, claims: Sequence[dict[str, Any]]) -> list[int]:
+    """The chunks that have most of the question's words; where none has any, as in another language, those of what memory has on it."""
+    best = ranked(r, question)[:MOST_PLACES]
+    return best or (ranked(r, " ".join(c["text"] for c in claims[:3]))[:MOST_PLACES] if claims else [])
+
+
+def _lines(r: Reader, question: str, places: Sequence[int]) -> list[dict[str, Any]]:
+    """The lines of these chunks that are nearest to the question, verbatim: what a report left out stands there all the same."""
+    kinds = r.ctx.piece("documents", lane="")["kinds"]
+    out: list[dict[str, Any]] = []
+    for number in places:
+        chunk = r.chunk(number)
+        finder = Finder(chunk, r.texts(chunk), [kinds[p.document] for p in chunk.parts])
+        for n, place in enumerate(finder.near(question, MOST_LINES), 1):
+            out.append({"id": f"{number}.l{n}", "text": " ".join(place.quote.split()), **place.as_dict()})
+    return out
+
+
+async def _looked_up(r: Reader, question: str, places: Sequence[int]) -> list[dict[str, Any]]:
+    """Read these places for this question. Returns what they say."""
+    outcomes = await asyncio.gather(*(read_chunk(r, n, Asking("chunk", "chunk", part=f"asked-{n}", task=question)) for n in places))
     found = []
-    for number, outcome in zip(best, outcomes, strict=True):
+    for number, outcome in zip(places, outcomes, strict=True):
         if outcome["relevant"]:
             remember(r, number, {**outcome, "entities": [], "relations": [], "summary": ""}, prefix="asked-")
             found += [{**c, "id": f"{c['id']}?"} for c in outcome["claims"]]
     r.ctx.put(f"asked:{r.ctx.time}", found)
-    return best, found
+    return found
 
 
 async def _answer(r: Reader, question: str, earlier: str, claims: Sequence[dict[str, Any]], part: str) -> list[dict[str, Any]] | None:
@@ -125,7 +145,8 @@ async def _answer(r: Reader, question: str, earlier: str, claims: Sequence[dict[
     lines: list[str] = []
     left = r.sizes.shown
     for claim in claims:
-        quote = f" («{claim['quote']}»)" if claim["quote"] and claim["quote"] not in claim["text"] else ""
+        quote = " ".join(claim["quote"].split())
+        quote = f" («{quote}»)" if quote and quote not in claim["text"] else ""
         line = f"[{len(shown) + 1}] {claim['text']}{quote}"
         left -= r.count(line) + 1
         if left < 0:
