@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -13,6 +14,8 @@ from fabula.errors import RunError, ServerFailed, StepFailed, TooLarge, TooLong
 from fabula.memory import Memory
 from fabula.models import Answer, Profile, Request, Usage
 from fabula.read import Study
+from fabula.read._chunks import Chunk, Part
+from fabula.read._leaf import _halved
 from fabula.store import CallRow, Store, open_store
 from fabula.text import count_tokens
 from tests.read.models import Copyist, documents, said
@@ -130,6 +133,23 @@ async def test_cut_off_where_a_chunk_is_long(tmp_path: Path, store: Store) -> No
     assert len(set(ids)) == len(ids) == 6
     read_well = sorted((t for t in kept_texts(model) if count_tokens(t) <= 170), key=text.find)
     assert "".join(read_well).replace("\n", "") == text.replace("\n", "")
+
+
+@pytest.mark.parametrize("text", [piece(1), "one long line of words " * 60, "line\n" * 300, "a\n\n\nb " * 200])
+@pytest.mark.parametrize("line", [1, 40])
+def test_halves_are_the_lines_that_they_say(text: str, line: int) -> None:
+    reader: Any = SimpleNamespace(ctx=SimpleNamespace(piece=lambda *_, **__: {"kinds": ["prose"]}))
+    lines = text.count("\n") + (not text.endswith("\n"))
+    chunk = Chunk(0, count_tokens(text), (Part(0, line, lines, "h", ((0, "page 1"), (len(text) - 2, "page 2"))),))
+    (first, (a,)), (second, (b,)) = _halved(reader, chunk, [text])
+    assert a + b == text
+    for half, own in ((first, a), (second, b)):
+        (part,) = half.parts
+        assert half.tokens == count_tokens(own)
+        assert own in "\n".join([*text.split("\n")[part.line - line : part.line - line + part.lines], ""])
+        assert part.lines == own.count("\n") + (not own.endswith("\n"))
+    assert first.parts[0].line == line
+    assert second.parts[0].places == ((0, "page 1"), (len(b) - 2, "page 2"))
 
 
 async def test_an_answer_that_is_whole_serves_though_it_ran_on(tmp_path: Path, store: Store) -> None:

@@ -214,6 +214,7 @@ def claim(text: str, quote: str = "") -> dict[str, Any]:
         ("In 1990, 1991 and 1994 nothing happened.", [claim("1990"), claim("1994")], ["1991"]),
         ("Between 1990 and 1994.", [claim("1990–1994")], []),
         ("Lines 12, 13, 14.", [claim("12 13 14")], []),
+        ("Room 12 3456 keys.", [claim("3456 keys"), claim("room 12")], []),
         ("It weighs 3.5 tons.", [claim("3,5 тонны")], []),
         ("It weighs 3.5 tons.", [claim("3.6 tons")], ["3.5"]),
         ("There are 3 keys and 9 doors.", [claim("keys and doors")], []),
