@@ -346,11 +346,15 @@ async def test_orders_in_a_document_are_a_finding(tmp_path: Path, store: Store) 
 
 async def test_a_chain_goes_on_within_a_chunk(tmp_path: Path, store: Store) -> None:
     """The second half is read in the light of the first."""
-    model = Stumbling(lambda request, text: CUT if count_tokens(text) > 170 else None)
-    await read(store, [file_of(tmp_path, long_text(2))], model, way="chain")
-    read_well = [r for r in model.requests if r.purpose == "chunk" and count_tokens(documents(r)) <= 170]
-    first = next(n for n, r in enumerate(read_well) if "4000" in documents(r))
-    assert any("4000" in said(r).split("§§§")[0] for r in read_well[first + 1 :])
+    model = Stumbling(lambda request, text: CUT if count_tokens(text) > 350 else None)
+    result = await read(store, [file_of(tmp_path, piece(1) + piece(2))], model, way="chain", chunk_tokens=900)
+    assert result["coverage"]["chunks"] == 1
+    first, second = (r for r in model.requests if r.purpose == "chunk" and count_tokens(documents(r)) <= 350)
+    assert "4037" in documents(first)
+    assert "4074" in documents(second)
+    assert "What was read before" not in said(first)
+    assert "4037" in said(second).split("§§§")[0]
+    assert "4037" in result["individual_context_summaries"][0]["summary"]
 
 
 async def test_two_passes_ask_for_short_digests(tmp_path: Path, store: Store) -> None:
