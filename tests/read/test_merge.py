@@ -140,12 +140,17 @@ def test_a_lead_comes_first_and_takes_a_quarter() -> None:
 
 
 def outcome(**changes: Any) -> dict[str, Any]:
-    claims = [{"id": "0.1", "text": "Mira has keys."}, {"id": "0.2", "text": "The mayor has none."}]
+    claims = [
+        {"id": "0.1", "text": "Mira has keys.", "support": "quoted"},
+        {"id": "0.2", "text": "The mayor has none.", "support": "found"},
+    ]
     return {"relevant": True, "summary": "Keys.", "claims": claims, **changes}
 
 
 def of_chunk(value: dict[str, Any] | None) -> Shown:
-    r: Any = SimpleNamespace(names=lambda _: ["a.md", "b.md", "c.md", "d.md", "e.md", "f.md"], chunk=lambda _: None)
+    r: Any = SimpleNamespace(
+        sizes=SimpleNamespace(small=False), names=lambda _: ["a.md", "b.md", "c.md", "d.md", "e.md", "f.md"], chunk=lambda _: None
+    )
     return part_of_chunk(r, 0, value)
 
 
@@ -153,6 +158,11 @@ def test_part_of_chunk() -> None:
     whole = of_chunk(outcome())
     assert whole.title == "a.md, b.md, c.md, d.md (+2)"
     assert whole.items == [("Mira has keys.", ("0.1",)), ("The mayor has none.", ("0.2",))]
+    unwritten = {"id": "0.3", "text": "The mayor flew.", "support": "none"}
+    assert of_chunk(outcome(claims=[*outcome()["claims"], unwritten])).items == whole.items, (
+        "what is not in the text is no matter for a summary"
+    )
+    assert of_chunk(outcome(claims=[unwritten])).items == [("The mayor flew.", ("0.3",))], "unless there is nothing else"
     assert of_chunk(outcome(claims=[])).items == [("Keys.", ("0.0",))]
     assert of_chunk(outcome(relevant=False)).empty
     assert (of_chunk(None).unread, of_chunk({"unread": "cut off"}).unread) == ("not read", "cut off")

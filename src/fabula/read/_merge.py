@@ -46,15 +46,16 @@ class Shown:
 
 
 def part_of_chunk(r: Reader, number: int, outcome: dict[str, Any] | None) -> Shown:
-    """A chunk as a merge sees it."""
+    """A chunk as a merge sees it: claims that were found in the text, or, where none was, all of them."""
     names = r.names(r.chunk(number))
     title = ", ".join(names[:4]) + (f" (+{len(names) - 4})" if len(names) > 4 else "")
     if outcome is None or "unread" in outcome:
         return Shown(title, (number,), unread=outcome["unread"] if outcome else "not read")
     if not outcome["relevant"]:
         return Shown(title, (number,))
-    items: list[tuple[str, tuple[str, ...]]] = [(c["text"], (c["id"],)) for c in outcome["claims"]]
-    summary = outcome["summary"]
+    written = [c for c in outcome["claims"] if c["support"] != "none"]  # what the text does not say is no matter for a summary
+    items: list[tuple[str, tuple[str, ...]]] = [(c["text"], (c["id"],)) for c in written or outcome["claims"]]
+    summary = "" if r.sizes.small and items else outcome["summary"]  # a small model's is its facts once more
     return Shown(title, (number,), summary, items) if items else Shown(title, (number,), "", [(summary, (f"{number}.0",))])
 
 
