@@ -120,7 +120,7 @@ class LiveBoard:
     def __init__(self, width: int | None = None) -> None:
         from rich.live import Live
 
-        self.fetching = Fetching(self.status, self._say)
+        self.fetching = Fetching(self.status, self.status)
         self._console = console(sys.stderr)
         self._width = max(8, min(_WIDEST, (width or self._console.width) - 4))
         self._tally: Tally | None = None
@@ -138,7 +138,7 @@ class LiveBoard:
         yield Text()
         yield from draw(self._tally, self._width)
         yield Text(f"  {self._tally.where()}", no_wrap=True, overflow="ellipsis")
-        for text in (self._tally.now(), self._tally.spent()):
+        for text in (self._status or self._tally.now(), self._tally.spent()):
             yield Text(f"  {printable(text)}", style="dim", no_wrap=True, overflow="ellipsis")
 
     def status(self, text: str) -> None:
@@ -148,7 +148,7 @@ class LiveBoard:
 
     def begin(self, tally: Tally) -> None:
         """Draw the map."""
-        self._tally, self._failures = tally, len(tally.failures)
+        self._tally, self._failures, self._status = tally, len(tally.failures), ""
         self.draw(now=True)
 
     def __call__(self, event: Progress) -> None:
@@ -158,6 +158,8 @@ class LiveBoard:
                 self.status(DOING.get(event.purpose, event.purpose))  # type: ignore[union-attr]
             return
         self._tally(event)
+        if type(event).__name__ in ("Wrote", "Answered"):  # the model is there
+            self._status = ""
         if type(event).__name__ == "Noted" and self._notes.new(event.text):  # type: ignore[union-attr]
             self._say(event.text)  # type: ignore[union-attr]
         for chunk, why in self._tally.failures[self._failures :]:

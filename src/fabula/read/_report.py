@@ -170,7 +170,7 @@ def _not_read(result: Mapping[str, Any]) -> list[str]:
 
 _SPANS = re.compile(r"(```.*?```|``[^\n]*?``|`[^`\n]*`)", re.DOTALL)
 """Code in Markdown, where no sign means anything."""
-_SIGNS = re.compile(r"([\\`*_\[\]<>|~])")
+_SIGNS = re.compile(r"[\\`*<~]|(?<![^\W_])_|_(?![^\W_])|(?<=\])\(")
 
 
 def _prose(text: str) -> str:
@@ -181,7 +181,7 @@ def _prose(text: str) -> str:
 def _plain(text: str) -> str:
     """A text on one line in which no sign means anything in Markdown; code stays code."""
     line = " ".join(str(text).split())
-    return _outside_code(line, lambda part: _SIGNS.sub(r"\\\1", part))
+    return _outside_code(line, lambda part: _SIGNS.sub(r"\\\g<0>", part))
 
 
 def _outside_code(text: str, change: Callable[[str], str]) -> str:
