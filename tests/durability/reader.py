@@ -108,7 +108,7 @@ def answered_prompts(store: Store) -> set[str]:
 def _hash(row: CallRow) -> str:
     messages = tuple(Message(role, text) for role, text in row.prompt)  # type: ignore[arg-type]
     schema = row.request["schema"]
-    sampling = {k: tuple(v) if isinstance(v, list) else v for k, v in row.request["sampling"].items()}
+    sampling: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in row.request["sampling"].items()}
     return Request(messages, "", Schema(schema["name"], schema["body"]) if schema else None, Sampling(**sampling)).fingerprint("")[:12]
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from fabula.errors import InputError, LanguageUnfit, LimitReached, NotPossible, RunError, ServerFailed, TimedOut
 from fabula.memory import Memory
-from fabula.models import Answer, Misbehaving, Profile, Scripted, Usage
+from fabula.models import Answer, Fault, Misbehaving, Profile, Scripted, Usage
 from fabula.read import WAYS, Reading, SourceOptions, Study, Task, plan_only, report_of
 from fabula.runs import Limits, StepDone, fork, replay
 from fabula.store import CallRow, RunRow, Store, TextRow, open_store
@@ -148,7 +148,7 @@ async def test_stopped_and_resumed_is_the_same(store: Store, book: Path) -> None
 
 async def test_a_model_that_misbehaves(store: Store, book: Path) -> None:
     """Cut off, prose around JSON, refusals, errors of the server: what is read is right, and what is not is said."""
-    faults = (
+    faults: tuple[Fault, ...] = (
         "cut_off",
         "json_cut",
         "prose_around_json",
