@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -17,8 +18,9 @@ __all__ = ["reader", "reading"]
 def test_an_answer_with_its_line(fabula: Fabula, reading: str) -> None:
     done = fabula("ask", reading, f"code of {NAMES[5]}")
     assert done.code == 0, done.err
-    assert f"{fact(5)} [1]" in done.out
-    assert f" 1  part-05.md:3  “{fact(5)}”" in done.out
+    number = re.findall(rf"{re.escape(fact(5))} \[(\d)\]", done.out)[0]
+    assert re.search(rf"^ {number}  part-05\.md:", done.out, re.MULTILINE)
+    assert re.search(rf"^ \d  part-05\.md:3  “{re.escape(fact(5))}”$", done.out, re.MULTILINE)
 
 
 def test_the_latest_reading_is_meant_where_none_is_named(fabula: Fabula, home: Path, reading: str) -> None:
@@ -41,8 +43,8 @@ def test_several_questions_are_one_conversation(fabula: Fabula, reading: str, re
     first, second = done.json["answers"]
     assert (first["found"], second["found"]) == (True, True)
     assert done.json["reading"] == reading
-    assert second["claims"][0]["path"] == "part-02.md"
-    assert second["claims"][0]["quote"] == fact(2)
+    assert {c["path"] for c in second["claims"]} == {"part-02.md"}
+    assert fact(2) in {c["quote"] for c in second["claims"]}
     assert f"code of {NAMES[1]}" in next(r for r in reader.requests if r.purpose == "follow").messages[-1].content
     talk = done.json["run"]
     assert fabula("ask", f"code of {NAMES[3]}", "--json").json["run"] == talk, "the conversation goes on"
