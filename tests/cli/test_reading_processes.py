@@ -30,7 +30,7 @@ def reading_environment(home: Path, delay: float) -> dict[str, str]:
     return {**environment(home, delay), "FABULA_TEST_READER": "1", "FABULA_MODEL": "scripted"}
 
 
-def begin(home: Path, *arguments: str, delay: float = 0.01) -> subprocess.Popen[str]:
+def begin(home: Path, *arguments: str, delay: float = 0.03) -> subprocess.Popen[str]:
     return subprocess.Popen(
         [*PROGRAM, *arguments], cwd=home, env=reading_environment(home, delay), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
         text=True, encoding="utf-8",
@@ -38,9 +38,9 @@ def begin(home: Path, *arguments: str, delay: float = 0.01) -> subprocess.Popen[
 
 
 def test_stopped_and_read_on(fabula: Fabula, home: Path, reader: Copyist) -> None:
-    vaults(home, 40)
+    vaults(home, 16)
     with begin(home, *READ, "--way", "chain") as process:
-        said = read_until(process.stderr, "4 of 40 chunks")
+        said = read_until(process.stderr, "4 of 16 chunks")
         process.send_signal(signal.SIGINT)
         _, rest = process.communicate(timeout=LONG)
     run = re.findall(r"Run (\w+)", said)[0]
@@ -48,13 +48,13 @@ def test_stopped_and_read_on(fabula: Fabula, home: Path, reader: Copyist) -> Non
     assert f"fabula runs resume {run}" in rest
     assert "Traceback" not in rest
     before = fabula("runs", "list", "--json").json["runs"][0]
-    assert (before["state"], before["chunks"]) == ("open", 40)
-    assert 4 <= before["chunks_read"] < 40
+    assert (before["state"], before["chunks"]) == ("open", 16)
+    assert 4 <= before["chunks_read"] < 16
     done = fabula("runs", "resume", run, "--json")
     assert done.code == 0, done.err
     assert done.json["finished"] is True
-    assert len(reader.requests) <= 41 - before["chunks_read"], "nothing that was kept is asked again"
-    assert fact(39) in done.json["final_summary"]
+    assert len(reader.requests) <= 17 - before["chunks_read"], "nothing that was kept is asked again"
+    assert fact(15) in done.json["final_summary"]
     assert fabula("runs", "replay", run).code == 0
 
 
@@ -138,15 +138,15 @@ pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="no pseudo-termi
 
 
 def test_a_map_of_chunks_at_a_terminal(home: Path) -> None:
-    vaults(home, 40)
+    vaults(home, 20)
     code, screen = at_terminal(home, [*READ, "--way", "tree"], delay=0.004)
     assert code == 0, screen
     assert "Go on?" not in screen, "it costs nothing"
     assert "\x1b[1;36m▓" in screen, "chunks light up"
     assert re.search(r"\x1b\[32m█{3,}", screen)
-    assert "of 40 chunks" in screen
+    assert "of 20 chunks" in screen
     assert "calls · " in screen
-    assert f"“{fact(39)}”" in screen
+    assert f"“{fact(19)}”" in screen
     assert screen.count("\x1b[?25l") == screen.count("\x1b[?25h"), "the cursor is given back"
 
 
