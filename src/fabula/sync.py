@@ -268,10 +268,11 @@ class Library:
             things, spend, whole = await self._ready(), limits, told
             if wanted is not None:
                 study = study_of(wanted, things, listen=listen, limits=limits, anyway=anyway)
+                before = study.usage()
                 try:
                     await study.read()
                     whole = continued(told, await study.story(), wanted.book, study.id)
-                    spend = left(limits, study.usage())
+                    spend = left(limits, before, study.usage())
                 finally:
                     study.close()
             novel = Novel.start(

@@ -224,15 +224,17 @@ def _name_of_reading(path: Path, task: Task, model: str) -> str:
     return f"read-for-story:{whole.hexdigest()[:32]}"
 
 
-def left(limits: Limits, usage: Mapping[str, float]) -> Limits:
-    """What a run may spend after another of the same command has spent some of it."""
+def left(limits: Limits, before: Mapping[str, float], after: Mapping[str, float]) -> Limits:
+    """What a novel may spend after the same command has read for it: `before` and `after` are the reading's usage."""
     from fabula.runs import Limits
 
-    spent = {"tokens": int(usage["prompt_tokens"] + usage["answer_tokens"]), "money": usage["cost"], "calls": int(usage["calls"])}
+    tokens, money, calls = (
+        sum(after[name] - before[name] for name in names) for names in (("prompt_tokens", "answer_tokens"), ("cost",), ("calls",))
+    )
     return Limits(
-        None if limits.tokens is None else max(0, limits.tokens - spent["tokens"]),
-        None if limits.money is None else max(0.0, limits.money - spent["money"]),
-        None if limits.calls is None else max(0, limits.calls - spent["calls"]),
+        None if limits.tokens is None else max(0, limits.tokens - int(tokens)),
+        None if limits.money is None else max(0.0, limits.money - money),
+        None if limits.calls is None else max(0, limits.calls - int(calls)),
     )
 
 

@@ -136,6 +136,10 @@ def test_limits_count_both(fabula: Fabula, home: Path, author: Author) -> None:
     done = fabula("write", "--continue", "book.md", "--words", "2000", "--auto", "--max-calls", "24", "--json")
     assert done.code == 3
     assert len(author.requests) == 24
+    author.requests.clear()
+    again = fabula("write", "--continue", "book.md", "--words", "2000", "--auto", "--max-calls", "24")
+    assert again.code == 3
+    assert len(author.requests) == 24, "what an earlier command has read does not count"
 
 
 @pytest.mark.parametrize(

@@ -108,13 +108,13 @@ def _read_and_write(wanted: BookToRead, told: Premise, story: StoryOptions, task
     settings = task.models.settings()
 
     async def opens(things: Opened, listen: Any) -> Novel | None:
-        study, found = await _read(wanted, things, settings, task, anyway=story.anyway, asks=asks)
+        study, before, found = await _read(wanted, things, settings, task, anyway=story.anyway, asks=asks)
         if found is None:
             return None
         whole = continued(told, found, wanted.book, study.id)
         novel = Novel.start(
             things.store, whole, model=things.model, small_model=things.small_model, memory=things.memory, listen=listen,
-            limits=left(task.spending.limits(), study.usage()), seed=story.seed, anyway=story.anyway,
+            limits=left(task.spending.limits(), before, study.usage()), seed=story.seed, anyway=story.anyway,
         )  # fmt: skip
         if whole.series:
             Series(things.store, whole.series).join(novel)
@@ -127,8 +127,8 @@ def _read_and_write(wanted: BookToRead, told: Premise, story: StoryOptions, task
 
 async def _read(
     wanted: BookToRead, things: Opened, settings: Settings, task: Task, *, anyway: bool, asks: bool
-) -> tuple[Study, dict[str, Any] | None]:
-    """The reading of a book, and what a novel needs of it; None = the person does not want it read."""
+) -> tuple[Study, dict[str, float], dict[str, Any] | None]:
+    """The reading of a book, what it had spent before, and what a novel needs of it; None = the person does not want it read."""
     from fabula.cli._reading_on import ReadTask, read_on
     from fabula.cli._reading_words import print_end
     from fabula.ways import study_of
@@ -149,14 +149,14 @@ async def _read(
     how = f"Go on with the same command; the reading alone goes on with `fabula runs resume {study.id}`."
     try:
         with working_on(things.store, study.id, how):
-            already = study.finished
+            already, spent = study.finished, study.usage()
             wishes = ReadTask(task.models, task.spending, (), task.as_json, yes=not asks)
             if not await read_on(study, shown, wishes, settings):
-                return study, None
+                return study, spent, None
             if not already and not task.as_json:
                 print_end(study.result(), where=f"`fabula runs show {study.id}`")
             shown.status("making notes for the author")
-            return study, await study.story()
+            return study, spent, await study.story()
     finally:
         study.close()
         shown.close()
