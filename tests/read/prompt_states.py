@@ -74,7 +74,9 @@ STATES = {"en": _EN, "zh": _ZH, "ru": _RU}
 SHORT = {"en": "Mira has keys.", "zh": "米拉有九把钥匙。", "ru": "У Миры ключи."}
 """A sentence as short as a claim or a summary may be."""
 
-_NUMBERS: dict[str, Any] = {"claims": 6, "words": 200, "context_words": 150, "statements": 6, "fence": "§§§", "last": True, "code": False}
+_NUMBERS: dict[str, Any] = {
+    "claims": 6, "words": 200, "context_words": 150, "statements": 6, "count": 3, "fence": "§§§", "last": True, "code": False,
+}  # fmt: skip
 
 
 def state_of(language: str) -> dict[str, Any]:

@@ -37,7 +37,8 @@ _ORDERS = re.compile(
     r"\b(?:ignore|disregard|forget)\b[^.\n]{0,40}\b(?:"
     r"(?:above|previous|prior|earlier|preceding)\b[^.\n]{0,30}\b(?:instruction|prompt|order|rule|text|message|direction|task|command)s?\b"
     r"|(?:above|preceding)\b(?=\s*(?:[.!,;:\n]|$|and\b)))"
-    r"|\byou are now (?:in |an? )?(?:\w+ ){0,2}(?:ai|assistant|chatbot|model|mode|bot|agent)\b|(?:^|(?<=[.!?:;\"“]\s))act as an?\b|\bnew instructions?:|\bsystem prompt\b"
+    r"|\byou are now (?:in |an? )?(?:\w+ ){0,2}(?:ai|assistant|chatbot|model|mode|bot|agent)\b|(?:^|(?<=[.!?:;\"“]\s))act as an?\b"
+    r"|\bnew instructions?:|\bsystem prompt\b"
     r"|(?:игнорируй|забудь|не обращай внимания|не обращайте внимания)[^.\n]{0,40}(?:предыдущ|выше|прежн|инструкц)\w*"
     r"|(?:忽略|无视|忘记|忘掉)[^。\n]{0,12}(?:以上|上面|上述|之前|前面|先前)[^。\n]{0,12}(?:指令|指示|命令|规则|内容|要求|提示|说明)",
     re.IGNORECASE | re.MULTILINE,

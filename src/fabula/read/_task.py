@@ -16,6 +16,8 @@ ARTICLE_TOKENS = 2_000
 LEAST_CHUNK = 100
 """Tokens."""
 MOST_FAN_IN = 24
+_SMALL_FAN_IN = 10
+"""A small model says one sentence on each part."""
 _QUESTION_ENDS = ("?", "？")
 _SLACK = 1.15
 """How much higher the true ratio of tokens may be: prompts stay that far below the window."""
@@ -142,5 +144,5 @@ def sizes_for(task: Task, facts: ModelFacts, words_of_prompt: int) -> Sizes:
     final_answer = min(facts.max_answer, window // 4, 900 if small else 3_000)
     shown = max(400, int(((window - final_answer - spare) / _SLACK - words_of_prompt) * 0.8))
     each = 220 if small else 120 + 60 * claims
-    fan_in = max(2, min(MOST_FAN_IN, shown // each))
+    fan_in = max(2, min(_SMALL_FAN_IN if small else MOST_FAN_IN, shown // each))
     return Sizes(chunk, claims, answer, merge_answer, final_answer, shown, fan_in, context, known, round(facts.token_ratio, 3), small)
