@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import random
-from typing import Literal
+import re
+from collections.abc import Callable
+from typing import Any, Literal
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from fabula.errors import InputError
-from fabula.text import Span, count_tokens, split
+from fabula.text import Span, _split, _tokens, count_tokens, split
 from fabula.text._chars import inside_word
-from tests.text.samples import CODE, EN, RU, TEXTS, ZH
+from tests.text.samples import EN, RU, TEXTS, ZH
 from tests.text.test_tokens import ANY
 
 PIECES = st.sampled_from(
@@ -51,9 +53,26 @@ def check(text: str, spans: list[Span], budget: int) -> None:
         assert span.tokens == count_tokens(text[span.start : span.end]) <= budget
 
 
-@given(ANY | st.lists(PIECES, max_size=60).map("".join), st.integers(16, 60), st.sampled_from(KINDS))
-def test_lossless_and_within_budget(text: str, budget: int, kind: Literal["prose", "code"]) -> None:
-    check(text, split(text, budget, kind=kind), budget)
+@given(ANY | st.lists(PIECES, max_size=60).map("".join), st.integers(16, 60), st.sampled_from(KINDS), st.booleans())
+def test_lossless_and_within_budget(text: str, budget: int, kind: Literal["prose", "code"], stable: bool) -> None:
+    check(text, split(text, budget, kind=kind, stable=stable), budget)
+
+
+@given(st.lists(PIECES | ANY, min_size=1, max_size=80).map("".join), st.integers(16, 60), st.sampled_from(KINDS), st.booleans())
+def test_blocks_and_slabs_do_not_show(text: str, budget: int, kind: Literal["prose", "code"], stable: bool) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_split, "_BLOCK", 30)
+        patch.setattr(_split, "SLAB", 40)
+        check(text, split(text, budget, kind=kind, stable=stable), budget)
+
+
+@pytest.mark.parametrize("stable", [False, True])
+@pytest.mark.parametrize("language", TEXTS)
+def test_cuts_are_the_same_in_blocks(language: str, stable: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = "".join(f"# {i}\n\n{TEXTS[language]}\n\n" for i in range(9))
+    whole = split(text, 200, stable=stable)
+    monkeypatch.setattr(_split, "_BLOCK", 700)
+    assert split(text, 200, stable=stable) == whole
 
 
 @given(
@@ -96,10 +115,79 @@ def test_prose_is_cut_after_sentences(language: str, budget: int) -> None:
     assert sum(span.tokens for span in spans[:-1]) >= 0.7 * budget * (len(spans) - 1)
 
 
-def test_headings_start_chunks() -> None:
-    text = "".join(f"# Chapter {i}\n\n{EN}\n\n" for i in range(4))
-    spans = split(text, 330)
-    assert [text[span.start : span.start + 9] for span in spans] == ["# Chapter"] * 4
+@pytest.mark.parametrize(
+    ("heading", "passage"),
+    [
+        ("# The {}th day", EN),
+        ("### 2.{}. Tides", EN),
+        ("Tides of {}\n===========", EN),
+        ("Tides of {}\n-----------", EN),
+        ("CHAPTER {}. The Tide", EN),
+        ("Part {}", EN),
+        ("Epilogue", EN),
+        ("Глава {}", RU),
+        ("ЧАСТЬ ПЕРВАЯ", RU),
+        ("Пролог", RU),
+        ("第{}章 潮水", ZH),
+        ("第 {} 回", ZH),
+        ("【第{}章】潮水", ZH),
+        ("第二十{}章", ZH),
+        ("楔子", ZH),
+    ],
+)
+def test_headings_start_chunks(heading: str, passage: str) -> None:
+    text = "".join(f"{heading.format(i)}\n\n{passage}\n\n" for i in range(1, 5))
+    spans = split(text, count_tokens(passage) + 40)
+    starts = [text[span.start :].split("\n")[0] for span in spans]
+    assert starts == [heading.format(i).split("\n")[0] for i in range(1, 5)]
+
+
+def test_chapters_without_blank_lines() -> None:
+    body = ZH.replace("\n\n", "\n　　")
+    text = "".join(f"第{i}章 潮水\n　　{body}\n" for i in range(1, 5))
+    assert all(text.startswith("第", span.start) for span in split(text, count_tokens(body) + 60))
+
+
+HEADINGS = st.lists(st.sampled_from(["# Tide\n\n", "## Low\n", "Chapter 3\n\n", "High\n====\n\n"]), max_size=3).map("".join)
+
+
+@given(st.lists(st.tuples(HEADINGS, st.sampled_from([EN[:200] + "\n\n", RU[:150] + "\n"])), max_size=20))
+def test_no_chunk_ends_with_a_heading(parts: list[tuple[str, str]]) -> None:
+    text = "".join("".join(part) for part in parts) + EN
+    for span in split(text, 120)[:-1]:
+        last = text[: span.end].rstrip().rsplit("\n", 1)[-1]
+        assert not last.startswith(("# ", "## ", "Chapter", "===", "High")), text[span.start : span.end]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "Part of the wall fell.",
+        "Section chiefs met at noon and",
+        "第一次来的时候，他没有说话，后来才慢慢地把事情的经过讲给大家听，",
+        "Books, clocks",
+        "#1 of ten",
+    ],
+)
+def test_what_is_no_heading(line: str) -> None:
+    text = "".join(f"{EN[:300]}\n\n{line}\n{EN[300:420]}\n\n" for _ in range(6))
+    chosen = {text.startswith(line, span.start) for span in split(text, 170)[1:]}
+    assert False in chosen, "a paragraph like others"
+
+
+def test_fenced_blocks_stay_whole() -> None:
+    fence = "```python\na = 1\n\nb = 2\n\nc = 3\n```\n\n"
+    text = (EN[:250] + "\n\n" + fence) * 12
+    for span in split(text, 100):
+        assert text[span.start : span.end].count("```") % 2 == 0
+    broken = EN + "\n\n```\n\n" + EN + "\n\n" + EN
+    assert all(broken[: span.end].endswith("\n\n") for span in split(broken, 170)[:-1]), "a fence that is never closed is none"
+
+
+def test_scene_breaks_end_chunks() -> None:
+    text = f"{EN}\n\n* * *\n\n" * 4
+    spans = split(text, count_tokens(EN) + 30)
+    assert [text[span.start : span.start + 14] for span in spans] == ["The lighthouse"] * 4
 
 
 def test_flat_chinese_is_cut_after_sentences() -> None:
@@ -109,31 +197,67 @@ def test_flat_chinese_is_cut_after_sentences() -> None:
     assert all(flat[span.end - 1] in "。”！？" for span in spans)
 
 
-def test_code_is_cut_before_declarations() -> None:
-    spans = split(CODE, 110, kind="code")
-    check(CODE, spans, 110)
-    starts = [CODE[span.start : span.end].lstrip("\n").split("\n")[0] for span in spans]
-    assert all(start.startswith(('"""', "class", "@", "def", "    def")) for start in starts), starts
+RANDOM = random.Random(1)
+HAZARDS = {
+    "base64": "".join(RANDOM.choices("ABCDEFabcdef0123456789+/", k=20_000)),
+    "one letter": "a" * 60_000,
+    "blank lines": "\n" * 10_000 + "x" + " " * 10_000,
+    "emoji": "👩‍👩‍👧‍👦🏳️‍🌈" * 500,
+    "accents": "e" + "\u0301" * 3_000,
+    "table": "\n".join(",".join(str(7 * i * j % 10_007) for j in range(12)) for i in range(300)),
+    "windows": (EN * 3).replace("\n", "\r\n"),
+    "special tokens": "'<|endoftext|>'  # <|fim_prefix|>\n" * 300,
+    "no spaces": "".join(RU.split()),
+    "no marks": re.sub(r"[^\u4e00-\u9fff]", "", ZH) * 12,
+    "script": "".join(f"function f{i}(a,b){{var c=a+b;if(c>{i}){{return g(c,'x')}}return [a,b,c]}};" for i in range(900)),
+    "surrogates": "tide \ud83d and \udc00\ud83d\ude00 sea.\n" * 300,
+    "nul": "tide\0\0sea\0" * 900,
+    "separators": "a\x1cb\x85c\u2028d\x0be\n" * 500,
+    "escapes": '\\"' * 9_000,
+    "openers": "/*" * 4_000 + "`" * 3 + '"""' * 2_000,
+}
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "".join(random.Random(1).choices("ABCDEFabcdef0123456789+/", k=20_000)),
-        "a" * 20_000,
-        "\n" * 10_000 + "x" + " " * 10_000,
-        "👩‍👩‍👧‍👦🏳️‍🌈" * 500,
-        "e" + "\u0301" * 3_000,
-        "\n".join(",".join(str(7 * i * j % 10_007) for j in range(12)) for i in range(300)),
-        (EN * 3).replace("\n", "\r\n"),
-        "'<|endoftext|>'  # <|fim_prefix|>\n" * 300,
-        "".join(RU.split()),
-    ],
-)
-def test_what_breaks_splitters(text: str) -> None:
-    spans = split(text, 100)
+@pytest.mark.parametrize("stable", [False, True])
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("name", HAZARDS)
+def test_what_breaks_splitters(name: str, kind: Literal["prose", "code"], stable: bool) -> None:
+    text = HAZARDS[name]
+    spans = split(text, 100, kind=kind, stable=stable)
     check(text, spans, 100)
     assert sum(span.tokens for span in spans) >= 0.5 * 100 * (len(spans) - 1), "chunks are filled"
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("name", HAZARDS)
+def test_the_tokenizer_passes_over_a_text_less_than_three_times(
+    name: str, kind: Literal["prose", "code"], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen = 0
+
+    def watched(work: Callable[[str], Any]) -> Callable[[str], Any]:
+        def count(text: str) -> Any:
+            nonlocal seen
+            seen += len(text)
+            return work(text)
+
+        return count
+
+    monkeypatch.setattr(_split, "token_ends", watched(_tokens.token_ends))
+    monkeypatch.setattr(_split, "count_tokens", watched(count_tokens))
+    text = HAZARDS[name]
+    split(text, 100, kind=kind)
+    assert seen <= 3 * len(text) + 1_000
+
+
+def test_prose_in_lines_is_counted_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    def never(text: str) -> int:
+        raise AssertionError(text)
+
+    text = (EN + "\n\n" + RU + "\n\n" + ZH + "\n\n") * 5
+    expected = split(text, 400)
+    monkeypatch.setattr(_split, "count_tokens", never)
+    assert split(text, 400) == expected
 
 
 def test_emoji_and_line_breaks_stay_whole() -> None:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-import re
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
+from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from fabula.errors import InputError
-from fabula.text._chars import HAN, KANA, inside_character, inside_word, lazily, mend
-from fabula.text._sentences import sentence_ends
+from fabula.text._chars import mend
+from fabula.text._code import Code
+from fabula.text._prose import CHARACTER, SECTION, Cuts, Prose
+from fabula.text._stable import Divider
 from fabula.text._tokens import SLAB, count_tokens, token_ends
 
 if TYPE_CHECKING:
@@ -20,30 +22,11 @@ if TYPE_CHECKING:
 LEAST_BUDGET = 16
 """Tokens; a single character can take four, and a cut inside a token costs one on either side."""
 
-_SECTION, _PARAGRAPH, _SENTENCE, _LINE, _CLAUSE, _WORD, _CHARACTER, _NEVER = 5.0, 4.0, 3.0, 2.0, 1.0, 0.0, -6.0, -9.0
-_BEFORE = -1.0
-"""Before a blank line, a closing bracket and the like: what follows belongs to what precedes."""
+_BLOCK = 200_000
+"""Characters whose cuts are looked for at once: memory does not grow with the text."""
 
-_HEADING = re.compile(r"\s*(?:#{1,6} |=+$|-{3,} ?FILE|(?:chapter|part|book|глава|часть|книга)\s|第.{1,6}[章节節回卷部])", re.IGNORECASE)
-_CLAUSE_END = lazily(rf"[，、：；,;:—–]+[\s\"'”’»」』）)]*|\s+|(?<=[{HAN}{KANA}])(?=[{HAN}{KANA}])")
-_STOPS = '。！？；.!?…"”’」』»'
-_DECLARES = (
-    "def ",
-    "class ",
-    "@",
-    "async def ",
-    "func ",
-    "fn ",
-    "public ",
-    "private ",
-    "function ",
-    "export ",
-    "impl ",
-    "struct ",
-    "interface ",
-)
-_CONTINUES = ("else", "elif", "except", "finally", "and ", "or ", '"""', "'''", ")", "]", "}")
-_OPEN_ENDS = (",", "(", "[", "{", "\\", "=", "@")
+_LOWEST, _POOR, _LAST_RESORT = 0.6, 3.4, 0.4
+"""Cuts are looked for from this share of the budget up; while there are only poor ones, from the last."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,135 +38,17 @@ class Span:
     tokens: int
 
 
-@dataclass(slots=True)
-class _Cuts:
-    """Where cuts are allowed: offsets in ascending order, and how good each is."""
-
-    ends: list[int]
-    scores: list[float]
-
-    def add(self, end: int, score: float) -> None:
-        self.ends.append(end)
-        self.scores.append(score)
-
-
-def _lines(text: str, big: int) -> _Cuts:
-    """Line ends of prose with their scores; inside lines of more than `big` characters also sentences, clauses, words, characters."""
-    cuts = _Cuts([], [])
-    lines = text.splitlines(keepends=True)
-    position = 0
-    for i, line in enumerate(lines):
-        following = lines[i + 1] if i + 1 < len(lines) else ""
-        end = position + len(line)
-        if len(line) > big:
-            _inside_line(text, position, end, big, cuts)
-        cuts.add(end, _line_score(line.strip(), following))
-        position = end
-    return cuts
-
-
-def _line_score(body: str, following: str) -> float:
-    if not following or _HEADING.match(following):
-        return _SECTION
-    blank_next = not following.strip()
-    if not body:
-        return _BEFORE if blank_next else _PARAGRAPH
-    if blank_next:
-        return _BEFORE  # a blank line stays with what precedes it
-    return _SENTENCE if body[-1] in _STOPS else _LINE
-
-
-def _inside_line(text: str, start: int, end: int, big: int, cuts: _Cuts) -> None:
-    line = text[start:end]
-    begun = 0
-    for stop in sentence_ends(line):
-        if stop - begun > big:
-            _inside_sentence(text, start + begun, start + stop, big, cuts)
-        if stop < len(line):
-            cuts.add(start + stop, _SENTENCE)
-        begun = stop
-
-
-def _inside_sentence(text: str, start: int, end: int, big: int, cuts: _Cuts) -> None:
-    """Clauses, words and characters without spaces; a word of more than `big` characters is cut between characters, reluctantly."""
-    last = start
-    for match in _CLAUSE_END().finditer(text, start, end):
-        at = match.end()
-        if at >= end or (at == match.start() and at - last < 8):
-            continue
-        blank = not match.group().strip()
-        if inside_word(text, at):
-            continue
-        _inside_word(text, last, at, big, cuts)
-        cuts.add(at, _WORD if blank else _CLAUSE)
-        last = at
-    _inside_word(text, last, end, big, cuts)
-
-
-def _inside_word(text: str, start: int, end: int, big: int, cuts: _Cuts) -> None:
-    last, at = start, start + big
-    while at < end:
-        back, score = at, _WORD
-        while back > last and inside_word(text, back):
-            back -= 1
-        if back == last:
-            back, score = at, _CHARACTER
-            while back > last and inside_character(text, back):
-                back -= 1
-        if back == last:
-            back, score = at, _NEVER
-        cuts.add(back, score)
-        last, at = back, back + big
-
-
-def _score_code(text: str, cuts: _Cuts) -> None:
-    """Scores for source code without a parser: the shallower the next line and the blanker the one before, the better."""
-    for i, end in enumerate(cuts.ends):
-        if text[end - 1 : end] != "\n":
-            continue  # inside a long line: as in prose, below every line end
-        stop = text.find("\n", end)
-        line = text[end : stop if stop >= 0 else len(text)]
-        cuts.scores[i] = _code_score(text[max(0, end - 200) : end], line[:400])
-    for i, end in enumerate(cuts.ends):
-        if text[end - 1 : end] != "\n" and cuts.scores[i] > _CHARACTER:
-            cuts.scores[i] = min(cuts.scores[i], _LINE) - 3
-
-
-def _code_score(before: str, line: str) -> float:
-    body = line.strip()
-    if not body:
-        return _BEFORE
-    wide = line.expandtabs(4)
-    indent = len(wide) - len(wide.lstrip())
-    score = 3.0 - min(indent / 4, 3) + (2 if before.endswith(("\n\n", "\n\r\n")) else 0)
-    if body.startswith(_CONTINUES):
-        score = -0.5
-    elif body.startswith(_DECLARES):
-        score += 1
-    previous = before.rstrip()
-    if previous.endswith(_OPEN_ENDS) or previous.rpartition("\n")[2].lstrip().startswith("@"):
-        score = _BEFORE
-    return score
-
-
-def _tokens_before(text: str, ends: list[int]) -> list[int]:
-    """Tokens before each of `ends`, a token counted where it ends: one pass over slabs that end at a cut."""
-    import numpy as np
-
-    out: list[int] = []
-    first, base, begin = 0, 0, 0
-    while first < len(ends):
-        behind = first + 1
-        while behind < len(ends) and ends[behind] - begin <= SLAB:
-            behind += 1
-        slab = text[begin : ends[behind - 1]]
-        marks = np.asarray(ends[first:behind], dtype=np.int64) - begin
-        tokens = token_ends(slab)
-        reached = np.searchsorted(tokens, _bytes_before(slab)[marks] if not slab.isascii() else marks, side="left") + 1
-        out.extend((np.minimum(reached, len(tokens)) + base).tolist())
-        base += len(tokens)
-        begin, first = ends[behind - 1], behind
-    return out
+def _blocks(text: str) -> Iterator[tuple[int, int]]:
+    """Stretches of some `_BLOCK` characters that end at line breaks."""
+    start = 0
+    while start < len(text):
+        stop = start + _BLOCK
+        for _ in range(100):
+            stop = text.find("\n", stop) + 1 or len(text)
+            if seamless(text, stop):
+                break
+        yield start, stop
+        start = stop
 
 
 def _bytes_before(slab: str) -> npt.NDArray[np.int64]:
@@ -195,63 +60,171 @@ def _bytes_before(slab: str) -> npt.NDArray[np.int64]:
     return np.concatenate((np.zeros(1, dtype=np.int64), np.cumsum(sizes)))
 
 
-class _Packer:
-    """Fills chunks one after the other, each up to the best cut of its last part."""
+class _Counter:
+    """Tokens before each cut, by one pass over slabs that end at a cut."""
 
-    def __init__(self, text: str, budget: int, cuts: _Cuts) -> None:
-        self.text, self.budget, self.scores = text, budget, cuts.scores
-        self.ends = [0, *cuts.ends]
-        self.before = [0, *_tokens_before(text, cuts.ends)]
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.begin, self.base = 0, 0
+        self.seams: list[int] = []
+        """Ends of slabs that fall into what the encoding would have taken as one piece."""
+
+    def before(self, ends: list[int], stop: int) -> list[int]:
+        """Tokens before each of `ends`, which go on from those of the last call; a token counts where it ends.
+
+        The text is counted up to `stop`, where the next call goes on.
+        """
+        import numpy as np
+
+        out: list[int] = []
+        marks_all = [*ends, stop]
+        first = 0
+        while first < len(marks_all):
+            behind = self._slab(marks_all, first)
+            slab = self.text[self.begin : marks_all[behind - 1]]
+            marks = np.asarray(marks_all[first:behind], dtype=np.int64) - self.begin
+            if slab:
+                tokens = token_ends(slab)
+                reached = np.searchsorted(tokens, marks if slab.isascii() else _bytes_before(slab)[marks], side="left") + 1
+                reached[marks == 0] = 0
+                out.extend((np.minimum(reached, len(tokens)) + self.base).tolist())
+                self.base += len(tokens)
+            else:
+                out.extend([self.base] * len(marks))
+            self.begin, first = marks_all[behind - 1], behind
+            if not seamless(self.text, self.begin):
+                self.seams.append(self.begin)
+        return out[:-1]
+
+    def _slab(self, marks: list[int], first: int) -> int:
+        """How many of `marks` the slab from `first` on takes: it ends without a seam if it can."""
+        most = max(first + 1, bisect_right(marks, self.begin + SLAB, first))
+        if most == len(marks):
+            return most
+        return next((behind for behind in range(most, max(first, most - 40), -1) if seamless(self.text, marks[behind - 1])), most)
+
+    def exact(self, start: int, end: int) -> bool:
+        """Whether the difference of the counts before `start` and `end` is what `count_tokens` says of the text between."""
+        if end - start > SLAB:
+            return False
+        at = bisect_left(self.seams, start)
+        seam = self.seams[at] if at < len(self.seams) else len(self.text) + 1
+        if seam == start:
+            at += 1
+            seam = self.seams[at] if at < len(self.seams) else len(self.text) + 1
+        elif not seamless(self.text, start):
+            return False
+        return seam == end or (seam > end and seamless(self.text, end))
+
+
+def seamless(text: str, at: int) -> bool:
+    """Whether the encoding's pieces end at `at` whatever stands before and behind: at a line break before a line with something on it."""
+    if at <= 0 or at >= len(text):
+        return True
+    if text[at - 1] != "\n":
+        return False
+    while at < len(text) and text[at] in " \t":
+        at += 1
+    return at < len(text) and text[at] != "/" and not text[at].isspace()
+
+
+class _Packer:
+    """Fills chunks one after the other, each up to the best cut of its last part, or up to where a stable division ends one."""
+
+    def __init__(self, text: str, budget: int, kind: Literal["prose", "code"], *, stable: bool) -> None:
+        self.text, self.budget = mend(text), budget
+        big = min(budget // 4 - 1, SLAB // 2)  # so many characters are within the budget whatever they are: four bytes each
+        self.finder: Code | Prose = Code(text, big) if kind == "code" else Prose(text, big)
+        self.blocks = _blocks(text)
+        self.counter = _Counter(self.text)
+        self.ends, self.before, self.scores = [0], [0], [SECTION]
+        self.whole = False  # whether all cuts are known
+        self.divider = Divider(self.text, budget) if stable else None
+        self.settled: deque[int] = deque()  # where chunks must end
 
     def spans(self) -> Iterator[Span]:
+        """The chunks in order."""
         at = 0
-        while at < len(self.ends) - 1:
+        while True:
+            while self.settled and self.settled[0] <= self.ends[at]:
+                self.settled.popleft()
+            ahead = self.before[-1] - self.before[at] > 2 * self.budget and (self.settled or not self.divider)
+            if not self.whole and not ahead:
+                self._more(at)
+                at = 0
+                continue
+            if at == len(self.ends) - 1:
+                return
             to, tokens = self._next(at)
             yield Span(self.ends[at], self.ends[to], tokens)
             at = to
 
+    def _more(self, at: int) -> None:
+        """Find the cuts of one more block; those before `at` are forgotten."""
+        start, stop = next(self.blocks)
+        cuts: Cuts = self.finder.block(start, stop)
+        if start == 0:
+            del cuts.ends[0], cuts.scores[0]
+        self.whole = stop == len(self.text)
+        before = self.counter.before(cuts.ends, stop)
+        if self.divider:
+            self.settled.extend(self.divider.add(cuts.ends, before, cuts.scores))
+        if self.whole:
+            cuts.add(stop, SECTION)
+            before.append(self.counter.base)
+            if self.divider:
+                self.settled.extend(self.divider.rest(stop, self.counter.base))
+        del self.ends[:at], self.before[:at], self.scores[:at]
+        self.ends += cuts.ends
+        self.before += before
+        self.scores += cuts.scores
+
     def _next(self, at: int) -> tuple[int, int]:
         """The cut to fill up to, and the true count: the count by prefixes can be a token or two off where a cut falls into a token."""
         room = self.budget
+        start = self.ends[at]
         while True:
             to = self._best(at, room)
-            tokens = count_tokens(self.text[self.ends[at] : self.ends[to]])
+            counted = self.before[to] - self.before[at]
+            tokens = counted if self.counter.exact(start, self.ends[to]) else count_tokens(self.text[start : self.ends[to]])
             if tokens <= self.budget or to == at + 1:
                 return to, tokens
-            room = min(room, self.before[to] - self.before[at]) - (tokens - self.budget)
+            room = min(room, counted) - (tokens - self.budget)
 
     def _best(self, at: int, room: int) -> int:
         reach = bisect_right(self.before, self.before[at] + room, at + 1) - 1
         if reach <= at:
             return at + 1
+        if self.settled and self.settled[0] <= self.ends[reach]:
+            return bisect_left(self.ends, self.settled[0], at + 1)
         if reach == len(self.ends) - 1:
             return reach
         best, best_value = 0, -99.0
-        to = reach
-        while to > at:
+        for to in range(reach, at, -1):
             filled = (self.before[to] - self.before[at]) / self.budget
-            score = self.scores[to - 1]
-            if filled < 0.6 and best_value > _CHARACTER + 2:
+            if filled < _LOWEST and best_value > (_POOR if filled >= _LAST_RESORT else CHARACTER + 2):
                 break
-            value = score + 1.5 * filled
+            value = self.scores[to] + 1.5 * filled
             if value > best_value:
                 best, best_value = to, value
-            to -= 1
         return best or reach
 
 
-def split(text: str, budget_tokens: int, *, kind: Literal["prose", "code"] = "prose") -> list[Span]:
+def split(text: str, budget_tokens: int, *, kind: Literal["prose", "code"] = "prose", stable: bool = False) -> list[Span]:
     """Split `text` into spans of at most `budget_tokens` tokens each; joined, the spans are the text, character for character.
 
     A chunk ends at the best place of its last two fifths: before a heading, after a paragraph, a sentence, a line, a clause, a word; in
-    code before a line that is little indented and declares something. Never inside a word, unless the word alone exceeds the
-    budget; never inside what is seen as one character, unless that is hundreds of code points. Time
-    is linear. White space is kept too, so that of very long blank stretches a span may be all blank.
+    code before a declaration of the module or a member of a class, with the comments and decorators above it. Never inside a word,
+    unless the word alone exceeds the budget; never inside what is seen as one character, unless that is hundreds of code points. Time
+    is linear, and memory beyond the text and the spans is constant. White space is kept too, so that of very long blank stretches a
+    span may be all blank.
 
     Args:
         text: any string; "" gives no spans. Lone surrogates are counted as U+FFFD and kept.
         budget_tokens: tokens as `count_tokens` counts, at least 16. Divide a model's budget by its ratio first.
-        kind: "code" looks at indentation and blank lines instead of sentences.
+        kind: "code" looks at indentation and blank lines instead of sentences; right for YAML and JSON too.
+        stable: cut where the text itself says so, so that after an edit the cuts soon fall where they fell before; about one more
+            chunk in eight. Where a cut falls depends on the next six to ten chunks, too.
 
     Raises:
         InputError: a budget under 16 tokens.
@@ -262,8 +235,4 @@ def split(text: str, budget_tokens: int, *, kind: Literal["prose", "code"] = "pr
         )
     if not text:
         return []
-    big = min(budget_tokens // 4 - 1, SLAB // 2)  # so many characters are within the budget whatever they are: four bytes each
-    cuts = _lines(text, big)
-    if kind == "code":
-        _score_code(text, cuts)
-    return list(_Packer(mend(text), budget_tokens, cuts).spans())
+    return list(_Packer(text, budget_tokens, kind, stable=stable).spans())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Iterator
 from functools import lru_cache
 
 from fabula.text._chars import HAN, HANGUL, KANA, lazily
@@ -17,13 +18,13 @@ _PARTICLES = frozenset("的了着是在和也就都不我你他她它这那有�
 
 
 @lru_cache(maxsize=50_000)
-def _stem(word: str) -> str:
+def stem(word: str) -> str:
     """The Snowball stem of a lower-case word: Russian for Cyrillic, English for the rest."""
     if _CYRILLIC.search(word):
-        return _stemmer("russian", word.replace("ё", "е"))
+        return _snow("russian", word.replace("ё", "е"))
     if not word.isascii():
         word = _MARKS.sub("", unicodedata.normalize("NFD", word))
-    return _stemmer("english", word)
+    return _snow("english", word)
 
 
 @lru_cache(maxsize=2)
@@ -33,7 +34,7 @@ def _snowball(language: str) -> object:
     return Stemmer.Stemmer(language)
 
 
-def _stemmer(language: str, word: str) -> str:
+def _snow(language: str, word: str) -> str:
     stem: str = _snowball(language).stemWord(word)  # type: ignore[attr-defined]
     return stem
 
@@ -45,6 +46,18 @@ def _pairs(run: str) -> list[str]:
     return [pair for pair in pairs if pair not in STOP_PAIRS and not (pair[0] in _PARTICLES and pair[1] in _PARTICLES)]
 
 
+def word_terms(text: str) -> Iterator[tuple[str, str]]:
+    """Each word of `text` as it is written, folded, and its term; pairs of characters are both."""
+    if not text.isascii():
+        text = unicodedata.normalize("NFKC", text)
+    for run, word in _RUN().findall(text.lower()):
+        if run:
+            for pair in _pairs(run):
+                yield pair, pair
+        elif word.replace("ё", "е") not in STOP:
+            yield word, stem(word)
+
+
 def lexical_terms(text: str) -> list[str]:
     """Terms of `text` for full-text search, in order, repeats kept; the same function for what is stored and what is asked.
 
@@ -52,12 +65,4 @@ def lexical_terms(text: str) -> list[str]:
     stems by script (Latin: English, Cyrillic: Russian with ё as е), so that Мирой and Миры meet Мира; Chinese, Japanese and
     Korean as overlapping pairs of characters, a single character alone kept, so that 灯塔 is found in 旧灯塔里.
     """
-    if not text.isascii():
-        text = unicodedata.normalize("NFKC", text)
-    out: list[str] = []
-    for run, word in _RUN().findall(text.lower()):
-        if run:
-            out.extend(_pairs(run))
-        elif word.replace("ё", "е") not in STOP:
-            out.append(_stem(word))
-    return out
+    return [term for _, term in word_terms(text)]
