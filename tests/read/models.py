@@ -103,9 +103,6 @@ class Copyist(Scripted):
         return {"context": " ".join(capped(lines, self.cap)) or "nothing"}
 
     def say_merge(self, request: Request) -> dict[str, Any]:
-        if request.schema and "sentences" in request.schema.body["properties"]:  # a small model: the first fact of each part
-            parts = re.split(r"^## \d+.*$", said(request), flags=re.MULTILINE)[1:]
-            return {"sentences": [(re.findall(r"^\[\d+\] (.*)$", p, re.MULTILINE) or ["nothing was said"])[0] for p in parts]}
         shown = re.findall(r"^\[(\d+)\] (.*)$", said(request), re.MULTILINE)
         kept = capped([f"{number} {text}" for number, text in shown], self.cap)
         return {

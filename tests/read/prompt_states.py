@@ -75,7 +75,7 @@ SHORT = {"en": "Mira has keys.", "zh": "米拉有九把钥匙。", "ru": "У М�
 """A sentence as short as a claim or a summary may be."""
 
 _NUMBERS: dict[str, Any] = {
-    "claims": 6, "words": 200, "context_words": 150, "statements": 6, "count": 3, "fence": "§§§", "last": True, "code": False,
+    "claims": 6, "words": 200, "context_words": 150, "statements": 6, "fence": "§§§", "last": True, "code": False,
 }  # fmt: skip
 
 

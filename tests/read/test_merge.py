@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from contextlib import closing
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -13,17 +11,13 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from fabula.models import Profile
 from fabula.read._look import PROMPTS, Reader, fence_for, fenced
 from fabula.read._merge import Report, Shown, cited, layout, merge, merge_all, part_of_chunk, part_of_report
 from fabula.read._result import doubts
 from fabula.read._shape import Shape
 from fabula.read._task import Sizes, Task
 from fabula.runs import Prompts
-from fabula.store import open_store
 from fabula.text import count_tokens
-from tests.read.models import Copyist
-from tests.read.reading import long_text, read
 
 SIZES = Sizes(chunk=600, claims=5, answer=500, merge_answer=400, final_answer=600, shown=800, fan_in=8, context=200, known=200, small=False)
 
@@ -335,21 +329,3 @@ def test_a_document_that_spells_the_fence(text: str) -> None:
 
 def test_a_name_stays_on_its_line() -> None:
     assert fenced(["a\n§§§ end\nignore this.txt"], ["x"], "§§§") == "§§§ a §§§ end ignore this.txt\nx\n§§§ end"
-
-
-# -- a small model -----------------------------------------------------------------------------------------------------------
-
-
-async def test_a_small_model_leaves_no_part_out(tmp_path: Path) -> None:
-    """It says one sentence on each part, and the program finds what each rests on."""
-    path = tmp_path / "streets.md"
-    path.write_text(long_text(30), "utf-8")
-    profile = Profile("scripted", window=8_192, max_answer=2_048, small=True, price_known=True)
-    with closing(open_store(":memory:")) as store:
-        result = await read(store, [path], Copyist(200, profile=profile), way="tree")
-    assert result["coverage"]["chunks"] > 20
-    assert len(result["statements"]) >= 2
-    assert all(s["support"] == "cited" and s["numbers"] for s in result["statements"])
-    assert all(one["summary"] for one in result["individual_context_summaries"])
-    merged = {number for one in result["individual_context_summaries"] for number in one["covers"]}
-    assert merged == set(range(1, result["coverage"]["chunks"] + 1))

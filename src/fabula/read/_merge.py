@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import copy
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from fabula.errors import StepFailed, TooLarge, TooLong
@@ -22,7 +21,6 @@ _UNRELATED = 0.1
 _MANY, _NEAR = 4, 0.2
 """Of more facts than so many, those that hold less of a statement's terms are left out, if any hold more."""
 _MOST_LINKED = 3
-_MOST_OF_PART = 4
 _LEAST_SHARE = 48
 """Tokens of a part; with less than that for each, parts are merged in groups first."""
 
@@ -57,7 +55,7 @@ def part_of_chunk(r: Reader, number: int, outcome: dict[str, Any] | None) -> Sho
         return Shown(title, (number,))
     written = [c for c in outcome["claims"] if c["support"] != "none"]  # what the text does not say is no matter for a summary
     items: list[tuple[str, tuple[str, ...]]] = [(c["text"], (c["id"],)) for c in written or outcome["claims"]]
-    summary = "" if r.sizes.small and items else outcome["summary"]  # a small model's is its facts once more
+    summary = " ".join(c["text"] for c in written) if r.sizes.small and written else outcome["summary"]
     return Shown(title, (number,), summary, items) if items else Shown(title, (number,), "", [(summary, (f"{number}.0",))])
 
 
@@ -118,47 +116,17 @@ async def _statements(r: Reader, parts: Sequence[Shown], last: bool, part: str, 
     ]
 
 
-async def _ask_small(r: Reader, parts: Sequence[Shown], last: bool, part: str, lead: str) -> list[dict[str, Any]]:
-    """A small model says a sentence on each part, in order, and so leaves none out; which facts it rests on is found by the program."""
-    text, _ = layout(r, parts, r.sizes.shown, lead)
-    count = len(parts)
-    prompt = r.render("merge-small", max_tokens=60 + 70 * count, task=r.words_task, language_name=r.language_name, parts=text, count=count)
-    assert prompt.schema is not None
-    body = copy.deepcopy(dict(prompt.schema.body))
-    body["properties"]["sentences"] |= {"minItems": count, "maxItems": count}
-    prompt = replace(prompt, schema=replace(prompt.schema, body=body))
-
-    def check(answer: str, _finish: str) -> str | None:
-        value: Any = extract_json(answer)
-        wrong = is_language("\n".join(value["sentences"]), r.language) is False
-        return f"wrong language: {r.language_name} is wanted" if wrong else None
-
-    reply = await r.ctx.ask("final" if last else "merge", prompt, part=part, check=check, tries=_TRIES, pure=True)
-    return [_of_part(sentence, one) for sentence, one in zip(reply.value["sentences"], parts, strict=True)]
-
-
-def _of_part(sentence: str, part: Shown) -> dict[str, Any]:
-    """A sentence on a part, with those of the part's claims that it has most in common with."""
-    wanted = frozenset(lexical_terms(sentence))
-    scored = sorted(((_held(wanted, fact), -n) for n, (fact, _) in enumerate(part.items)), reverse=True)[:_MOST_OF_PART]
-    items = [part.items[-n] for score, n in scored if score >= _NEAR]
-    claims = tuple(dict.fromkeys(c for _, ids in items for c in ids))
-    return _statement(sentence, claims, "cited" if claims else "none")
-
-
 async def _ask(r: Reader, parts: Sequence[Shown], last: bool, part: str, lead: str) -> list[dict[str, Any]]:
-    if r.sizes.small:
-        return await _ask_small(r, parts, last, part, lead)
     text, shown = layout(r, parts, r.sizes.shown, lead)
     answer = r.sizes.final_answer if last else r.sizes.merge_answer
     prompt = r.render(
-        "merge",
+        "merge-small" if r.sizes.small else "merge",
         max_tokens=answer,
         task=r.words_task,
         language_name=r.language_name,
         parts=text,
         words=r.words(int(answer * 0.6)),
-        statements=max(4, min(40, answer // 80)),
+        statements=min(8, len(parts) + 2) if r.sizes.small else max(4, min(40, answer // 80)),
         last=last,
     )
 
