@@ -48,7 +48,7 @@ def rows_of(run: str) -> st.SearchStrategy[Row]:
         st.sampled_from(["run", "library"]), st.sampled_from(ABOUT), st.sampled_from(["model", "person", "import"]), words,
     )  # fmt: skip
     return st.one_of(
-        st.builds(StepRow, st.just(run), lanes, times, st.integers(0, 2), st.just(9), st.integers(0, 99), st.just({})),
+        st.builds(StepRow, st.just(run), lanes, times, st.integers(0, 2), st.integers(1, 9), st.integers(0, 99), st.just({})),
         st.builds(PieceRow, st.just(run), lanes, st.sampled_from(["p", "q"]), st.integers(0, 4), st.integers(-1, 4), st.integers(0, 99)),
         st.builds(RaisedRow, st.just(run), lanes, times, st.just("p"), st.integers(0, 3)),
         st.builds(WithdrawnRow, st.integers(1, 12), st.just(run), st.just("why")),
@@ -111,6 +111,10 @@ def test_any_history_is_read_as_the_rules_say(history: list[tuple[str, list[Row]
         steps = naive.steps(line, start, end)
         assert store.steps(line, start=start, end=end) == steps
         assert store.steps(line, start=start, end=end, newest_first=True, limit=2) == sorted_back(steps)[:2]
+        ends: dict[str, tuple[int, int]] = {}
+        for s in naive.steps(line):
+            ends[s.step] = max(s.time, ends.get(s.step, (0, 0))[0]), max(s.until, ends.get(s.step, (0, 0))[1])
+        assert store.reached(line) == ends
         after = data.draw(st.integers(0, 14))
         assert {(p.lane, p.name, p.version): p for p in store.pieces(line, after=after)} == naive.pieces(line, after)
         how: dict[str, Any] = {

@@ -256,7 +256,10 @@ class Watched(SQLiteStore):
             found = all_(sql, values)
             return found[0] if found else None
 
-        self._db.all, self._db.one = all_, one  # type: ignore[method-assign]
+        def stream(sql: str, values: Any = ()) -> Any:
+            yield from all_(sql, values)
+
+        self._db.all, self._db.one, self._db.stream = all_, one, stream  # type: ignore[method-assign]
 
 
 def written(store: Watched) -> None:
@@ -274,6 +277,9 @@ READS: dict[str, Any] = {
     "step_at": lambda s: s.step_at(LINE, "main", 3),
     "undone": lambda s: s.undone("a", "main", 3),
     "pieces": lambda s: s.pieces(LINE, after=7),
+    "small pieces": lambda s: s.pieces(LINE, most=9),
+    "a large piece": lambda s: s.rows(PieceRow, run="a", lane="m", name="p", version=1),
+    "reached": lambda s: s.reached(LINE),
     "verdict": lambda s: s.verdict(LINE, Address("main", 3, "p", "", 0, 0), "f"),
     "pure": lambda s: s.pure("f"),
     "known": lambda s: s.known(["f", "g"]),
@@ -313,8 +319,8 @@ READS: dict[str, Any] = {
 }
 
 
-SORTED = ("search", "verdict", "last sample", "calls of a step", "recall", "begun")
-"""Reads that sort the few rows of one address."""
+SORTED = ("search", "reached", "verdict", "last sample", "calls of a step", "recall", "begun")
+"""Reads that sort the few rows of one address, or a run's once, when it is opened."""
 
 
 @pytest.mark.parametrize("name", READS)

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import bisect
 import time as wall_clock
-from collections import OrderedDict, defaultdict
+from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +20,7 @@ from fabula.runs._progress import Listener, Noted, Progress, silent
 from fabula.runs._prompts import Prompts
 from fabula.runs._recurrence import Recurrence
 from fabula.runs._schedule import hit, reached
+from fabula.runs._state import State
 from fabula.store import (
     FAR,
     Between,
@@ -42,15 +42,6 @@ _PROMPTS = Path(__file__).parent / "prompts"
 _COUNTED = 4_096
 _TEXTS_KEPT = 8_000_000
 """Characters of source texts that stay in memory."""
-
-
-@dataclass(slots=True)
-class _Versions:
-    """The versions of one piece, ascending."""
-
-    versions: list[int]
-    values: list[Any]
-    rows: list[PieceRow]
 
 
 class Run:
@@ -114,26 +105,21 @@ class Run:
         self.changes += 1
         self.next = {lane: born for lane, (born, _) in self.lanes.items()}
         self._latest = -1 if len(self.line) == 1 else self.line[1].cut - 1
-        for step in self.store.steps(self.line):
-            self._latest = max(self._latest, step.time)
-            for lane in step.step.split("+"):
-                self.next[lane] = max(self.next[lane], step.until)
-        self._pieces: dict[tuple[str, str], _Versions] = defaultdict(lambda: _Versions([], [], []))
-        for piece in self.store.pieces(self.line):
-            self._set(piece)
-
-    def _set(self, row: PieceRow) -> None:
-        held = self._pieces[row.lane, row.name]
-        at = bisect.bisect_right(held.versions, row.version)
-        held.versions.insert(at, row.version)
-        held.values.insert(at, row.value)
-        held.rows.insert(at, row)
+        for step, (time, until) in self.store.reached(self.line).items():
+            self._latest = max(self._latest, time)
+            for lane in step.split("+"):
+                self.next[lane] = max(self.next[lane], until)
+        self._state = State(self.store, self.line)
 
     def version(self, lane: str, name: str, version: int) -> tuple[Any, int, int]:
         """(value, version, position) of a piece as of a version; (None, -1, 0) where there is none."""
-        held = self._pieces.get((lane, name))
-        at = bisect.bisect_right(held.versions, version) if held else 0
-        return (held.values[at - 1], held.versions[at - 1], held.rows[at - 1].pos) if held and at else (None, -1, 0)
+        row = self._state.row(lane, name, version)
+        return (None, -1, 0) if row is None else (self._state.value(row), row.version, row.pos)
+
+    def written(self, lane: str, name: str, version: int = FAR) -> int:
+        """The position of a piece as of a version, without reading its value; 0 where there is none."""
+        row = self._state.row(lane, name, version)
+        return 0 if row is None else row.pos
 
     def piece(self, name: str, default: Any = None, *, lane: str | None = None, version: int = FAR) -> Any:
         """A piece's value, by default the latest."""
@@ -143,12 +129,16 @@ class Run:
     def piece_names(self, lane: str | None = None, version: int = FAR) -> list[str]:
         """Names of the lane's pieces that have a value as of a version, sorted."""
         lane = next(iter(self.lanes)) if lane is None else lane
-        return sorted(name for (at, name), held in self._pieces.items() if at == lane and held.versions[0] <= version)
+        return self._state.names(lane, version)
 
     def versions(self, name: str, lane: str | None = None) -> list[PieceRow]:
         """Every live version of a piece, oldest first."""
-        held = self._pieces.get((next(iter(self.lanes)) if lane is None else lane, name))
-        return list(held.rows) if held else []
+        rows = self._state.versions(next(iter(self.lanes)) if lane is None else lane, name)
+        return [replace(row, value=self._state.value(row)) for row in rows]
+
+    def edited(self) -> list[tuple[str, str]]:
+        """(lane, name) of the pieces of which a person wrote a version, sorted."""
+        return sorted({(row.lane, row.name) for row in self._state.rows() if row.by == "person"})
 
     def text(self, text_hash: str) -> str:
         """A source text of the library by its hash (`store.text_hash`). Those read last stay in memory. Raises NotFound."""
@@ -234,13 +224,13 @@ class Run:
         self._taking = 0
         self.changes += 1
         for row in rows:
-            self._set(replace(row, pos=pos))
+            self._state.put(replace(row, pos=pos))
         return pos
 
     def undo_edit(self, pos: int) -> int:
         """Undo a person's edit: withdrawn where no step has read it yet, else its pieces get their former values by a new edit."""
         self.writable()
-        rows = [r for held in self._pieces.values() for r in held.rows if r.pos == pos and r.by == "person"]
+        rows = [r for r in self._state.rows() if r.pos == pos and r.by == "person"]
         events = self.store.rows(RecordRow, run=self.id, pos=pos)
         if not rows and not events:
             raise NotPossible(f"There is no edit at position {pos} of run {self.id}.", "Look at the edits with `fabula runs show`.")
@@ -254,8 +244,8 @@ class Run:
             return at
         former = {}
         for row in rows:
-            before = [r for r in self._pieces[row.lane, row.name].rows if (r.version, r.pos) < (row.version, row.pos)]
-            former[row.lane, row.name] = before[-1].value if before else None
+            before = [r for r in self._state.versions(row.lane, row.name) if (r.version, r.pos) < (row.version, row.pos)]
+            former[row.lane, row.name] = self._state.value(before[-1]) if before else None
         if not former:
             raise NotPossible("A step has read this change of a memory already.", "Edit the memory again with `fabula memory edit`.")
         return self.edit(former, kind="undo")
@@ -290,12 +280,13 @@ class Run:
                 task.cancel()
         first = min(s.time for s in gone)
         places = {s.pos for s in gone}
-        wrote = {(r.lane, r.name) for held in self._pieces.values() for r in held.rows if r.by == "step" and r.pos in places}
-        late = [r for held in self._pieces.values() for r in held.rows if r.run == self.id and r.by == "person" and r.version > first]
+        wrote = {(r.lane, r.name) for r in self._state.rows() if r.by == "step" and r.pos in places}
+        late = [r for r in self._state.rows() if r.run == self.id and r.by == "person" and r.version > first]
         events = [e for e in self.store.records(self.line) if e.run == self.id and e.by == "person" and e.time >= first]
         latest = {(r.lane, r.name): r for r in sorted(late, key=lambda r: (r.version, r.pos))} if carry else {}
-        carried = {key: row.value for key, row in latest.items() if key not in wrote}
-        carried |= self.recurrence.rebase({key: row.value for key, row in latest.items() if key in wrote}, gone)
+        values = {key: self._state.value(row) for key, row in latest.items()}
+        carried = {key: value for key, value in values.items() if key not in wrote}
+        carried |= self.recurrence.rebase({key: value for key, value in values.items() if key in wrote}, gone)
         targets = sorted(places | ({r.pos for r in late} | {e.pos for e in events} if len(self.lanes) == 1 else set()))
         with self.store.write(self.id, "withdraw") as tx:
             for target in targets:
@@ -380,7 +371,7 @@ class Run:
     def committed(self, ctx: Context, changed: Mapping[tuple[str, str, int], Any], pos: int) -> None:
         """A step of this run was committed."""
         for (lane, name, version), value in changed.items():
-            self._set(PieceRow(self.id, lane, name, version, ctx.time, value, pos=pos))
+            self._state.put(PieceRow(self.id, lane, name, version, ctx.time, value, pos=pos))
         for lane in ctx.lanes:
             self.next[lane] = ctx.until
         self._latest = max(self._latest, ctx.time)

@@ -122,7 +122,7 @@ def stale_pieces(run: Run) -> dict[str, int]:
     out = {}
     for lane in ("", *run.lanes):
         for name in run.piece_names(lane):
-            _, _, pos = run.version(lane, name, FAR)
+            pos = run.written(lane, name)
             if pos in gone and run.recurrence.derived(name):
                 out[f"{lane}/{name}"] = gone[pos].time
     return out
@@ -131,14 +131,12 @@ def stale_pieces(run: Run) -> dict[str, int]:
 def _replaced(run: Run) -> dict[tuple[str, str, int], str]:
     """(lane, name, position of a row that a person's edit replaced) → words."""
     out = {}
-    for lane in ("", *run.lanes):
-        for name in run.piece_names(lane):
-            if not run.recurrence.timeless(name):
-                continue
-            rows = run.versions(name, lane)
-            for before, after in pairwise(rows):
-                if after.by == "person" and before.value != after.value:
-                    out[lane, name, before.pos] = f"{name} was edited since"
+    for lane, name in run.edited():
+        if not run.recurrence.timeless(name):
+            continue
+        for before, after in pairwise(run.versions(name, lane)):
+            if after.by == "person" and before.value != after.value:
+                out[lane, name, before.pos] = f"{name} was edited since"
     return out
 
 
@@ -185,6 +183,8 @@ def diff(left: Run, right: Run) -> Divergence:
     pieces: dict[str, tuple[Any, Any]] = {}
     for lane in ("", *sorted({*left.lanes, *right.lanes})):
         for name in sorted({*left.piece_names(lane), *right.piece_names(lane)}):
+            if left.store is right.store and left.written(lane, name) == right.written(lane, name):
+                continue  # the same row
             a, b = left.version(lane, name, FAR)[0], right.version(lane, name, FAR)[0]
             if a != b:
                 pieces[f"{lane}/{name}"] = (a, b)

@@ -17,6 +17,7 @@ from fabula.store._port import Among, Between, Condition, Fault, Store, Transact
 from fabula.store._rows import (
     FAR,
     LIBRARY,
+    UNREAD,
     Address,
     BegunRow,
     By,
@@ -49,6 +50,7 @@ if _TYPE_CHECKING:
 __all__ = [
     "FAR",
     "LIBRARY",
+    "UNREAD",
     "Address",
     "Among",
     "BegunRow",

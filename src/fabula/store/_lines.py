@@ -6,12 +6,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from hashlib import sha256
-from typing import Any
+from sys import intern
+from typing import Any, cast
 
 from fabula.errors import NotFound
-from fabula.store._codec import listed
+from fabula.store._codec import listed, unpack_json
 from fabula.store._database import Database
-from fabula.store._rows import FAR, LIBRARY, CallRow, PieceRow, Reach, RecordRow, RunRow, StepRow
+from fabula.store._rows import FAR, LIBRARY, UNREAD, By, CallRow, PieceRow, Reach, RecordRow, RunRow, StepRow
 from fabula.store._schema import SHIFT, TABLES, high
 
 _STEP = TABLES[StepRow]
@@ -36,7 +37,9 @@ _UNDONE = (
     "SELECT count(*) FROM steps WHERE run = ? AND time = ? AND step = ?"
     f" AND EXISTS (SELECT 1 FROM withdrawn w WHERE w.target = steps.n >> {SHIFT})"
 )
+_REACHED = f"SELECT step, max(time), max(until) FROM steps WHERE run = ? AND time < ? AND n <= ? AND {_live('steps')} GROUP BY step"
 _PIECES = f"{_PIECE.select} WHERE run = ? AND n > ? AND n <= ? AND time < ? AND {_live('pieces')} ORDER BY n"
+_SHORT_PIECES = _PIECES.replace('"value"', """CASE WHEN typeof("value") = 'text' AND length("value") <= ? THEN "value" END""")
 _VERDICT = (
     f"{_CALL.select} WHERE run = ? AND time = ? AND step = ? AND purpose = ? AND part = ? AND sample = ? AND attempt = ?"
     " AND fingerprint = ? AND status NOT IN ('asked', 'partial', 'broken') AND n <= ? ORDER BY n DESC LIMIT 1"
@@ -111,14 +114,28 @@ def undone(database: Database, run: str, step: str, time: int) -> int:
     return int(found[0]) if found else 0
 
 
-def pieces(database: Database, reaches: Sequence[Reach], after: int) -> list[PieceRow]:
+def reached(database: Database, reaches: Sequence[Reach]) -> dict[str, tuple[int, int]]:
+    """Of every step the greatest time and end."""
+    out: dict[str, tuple[int, int]] = {}
+    for reach in reaches:
+        pin = high(reach.pin)
+        for step, time, until in database.all(_REACHED, (reach.run, reach.cut, pin, pin)):
+            before = out.get(step, (time, until))
+            out[step] = max(time, before[0]), max(until, before[1])
+    return out
+
+
+def pieces(database: Database, reaches: Sequence[Reach], after: int, most: int | None) -> list[PieceRow]:
     """Live versions, by (lane, name, version), then ancestors first, then by position."""
     out: list[tuple[str, str, int, int, int, PieceRow]] = []
     for depth, reach in enumerate(reaches):
         pin = high(reach.pin)
-        for columns in database.all(_PIECES, (reach.run, high(after), pin, reach.cut, pin)):
-            row: PieceRow = _PIECE.decoded(columns)
-            out.append((row.lane, row.name, row.version, -depth, columns[0], row))
+        bounds = (reach.run, high(after), pin, reach.cut, pin)
+        found = database.stream(_PIECES, bounds) if most is None else database.stream(_SHORT_PIECES, (most, *bounds))
+        for n, run, lane, name, version, time, packed, by in found:
+            value = UNREAD if packed is None else unpack_json(packed)
+            row = PieceRow(intern(run), intern(lane), intern(name), version, time, value, cast("By", intern(by)), n >> SHIFT)
+            out.append((row.lane, row.name, row.version, -depth, n, row))
     out.sort(key=lambda item: item[:5])
     return [item[5] for item in out]
 

@@ -112,9 +112,13 @@ class Store(Protocol):
     def undone(self, run: str, step: str, time: int) -> int:
         """How many takes of a step of this very run were withdrawn."""
 
-    def pieces(self, line: Sequence[Reach], *, after: int = 0) -> list[PieceRow]:
+    def reached(self, line: Sequence[Reach]) -> dict[str, tuple[int, int]]:
+        """Of every step (by its lanes) that has live rows: the greatest time and the greatest end (`until`). Reads no outputs."""
+
+    def pieces(self, line: Sequence[Reach], *, after: int = 0, most: int | None = None) -> list[PieceRow]:
         """Live versions of every piece, sorted so that the last of equal (lane, name, version) counts: an ancestor's before a
-        descendant's, an earlier position before a later. Only rows with pos > after.
+        descendant's, an earlier position before a later. Only rows with pos > after. Values that are compressed, or longer than `most`
+        characters of JSON, are left where they are and are `UNREAD`.
         """
 
     def verdict(self, line: Sequence[Reach], address: Address, fingerprint: str) -> CallRow | None:

@@ -10,11 +10,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import Enum
 from typing import Any, Literal
 
 FAR = 2**60
 LIBRARY = "library"
 """The run under which a person's acts on library records outside any run are logged. It has no steps and no lock."""
+
+
+class Unread(Enum):
+    """Stands for the value of a piece that was left in the library (`Store.pieces`)."""
+
+    UNREAD = "unread"
+
+
+UNREAD = Unread.UNREAD
 
 Status = Literal["asked", "answered", "refused", "fallback", "failed", "partial", "broken"]
 By = Literal["step", "person", "import"]

@@ -298,9 +298,13 @@ class SQLiteStore:
         """How many takes were withdrawn."""
         return _lines.undone(self._db, run, step, time)
 
-    def pieces(self, line: Sequence[Reach], *, after: int = 0) -> list[PieceRow]:
+    def reached(self, line: Sequence[Reach]) -> dict[str, tuple[int, int]]:
+        """How far each step has come."""
+        return _lines.reached(self._db, line)
+
+    def pieces(self, line: Sequence[Reach], *, after: int = 0, most: int | None = None) -> list[PieceRow]:
         """Live versions."""
-        return _lines.pieces(self._db, line, after)
+        return _lines.pieces(self._db, line, after, most)
 
     def verdict(self, line: Sequence[Reach], address: Address, fingerprint: str) -> CallRow | None:
         """The verdict at an address."""
