@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from fabula.text._chars import inside_word
-from fabula.text._prose import BEFORE, CLAUSE, WORD, Cuts, inside_long_word
+from fabula.text._prose import BEFORE, CLAUSE, WORD, Cuts, inside_long_word, weighs
 
 _MEMBER, _MEMBER_DEPTH, _MEMBER_BLANK, _DECLARED = 3.0, 0.3, 2.0, 0.5
 _ENTRY_BLANK, _DEDENT, _MOST = 0.5, 0.5, 5.0
@@ -104,10 +104,13 @@ class _Line:
 
 
 class Code:
-    """Cuts of one source file, block by block from its beginning; what lies between two cuts inside a line has at most `big` characters."""
+    """Cuts of one source file, block by block from its beginning.
 
-    def __init__(self, text: str, big: int) -> None:
-        self.text, self.big = text, big
+    A line of more than `most` bytes has cuts inside, `big` characters apart at most.
+    """
+
+    def __init__(self, text: str, most: int, big: int) -> None:
+        self.text, self.most, self.big = text, most, big
         self.quotes = quoted(text)
         self.nowhere = (len(text), len(text))
         self.quote = next(self.quotes, self.nowhere)
@@ -125,7 +128,7 @@ class Code:
         at = start
         for line in self.text[start:stop].splitlines(keepends=True):
             cuts.add(at, self._score(at, line if len(line) < 400 else line[:400]))
-            if len(line) > self.big:
+            if len(line) > self.big and weighs(line, self.most):
                 inside_code_line(self.text, at, at + len(line), self.big, cuts)
             at += len(line)
         return cuts

@@ -51,10 +51,13 @@ class Cuts:
 
 
 class Prose:
-    """Cuts of one text, block by block from its beginning; what lies between two cuts inside a line has at most `big` characters."""
+    """Cuts of one text, block by block from its beginning.
 
-    def __init__(self, text: str, big: int) -> None:
-        self.text, self.big = text, big
+    A line of more than `most` bytes has cuts inside, `big` characters apart at most.
+    """
+
+    def __init__(self, text: str, most: int, big: int) -> None:
+        self.text, self.most, self.big = text, most, big
         self.blank = True  # whether the line before is blank
         self.above = ""  # the last line with something on it: "" at the start
         self.above_kind = ""
@@ -70,7 +73,7 @@ class Prose:
             line = lines[i]
             body = line.strip()
             cuts.add(at, self._score(at, body, line, lines[i + 1]))
-            if len(line) > self.big:
+            if len(line) > self.big and weighs(line, self.most):
                 inside_line(self.text, at, at + len(line), self.big, cuts)
             at += len(line)
         return cuts
@@ -120,6 +123,11 @@ class Prose:
             close = self.text.find("\n" + body[:3], at, at + _FENCED)
             self.fence_end = close + 2 if close >= 0 else 0
         return "first" if self.blank else ""
+
+
+def weighs(line: str, most: int) -> bool:
+    """Whether `line` has more than `most` bytes, so that it may have more tokens."""
+    return len(line) > most or (4 * len(line) > most and len(line.encode("utf-8", "surrogatepass")) > most)
 
 
 def inside_line(text: str, start: int, end: int, big: int, cuts: Cuts) -> None:

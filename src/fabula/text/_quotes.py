@@ -5,16 +5,20 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
-from fabula.text._chars import DASHES, HAN, KANA, QUOTES, Unit, forms, lazily, mostly_ideographs, units
+from fabula.text._chars import DASHES, HAN, HANGUL, KANA, QUOTES, SOUTHERN, Unit, forms, lazily, mostly_ideographs, units
 from fabula.text._sentences import sentence_ends
 from fabula.text._terms import lexical_terms
 
 _WORDS, _CHARACTERS = 12, 20
 _GRAM_WORDS, _GRAM_CHARACTERS = 5, 8
 _PLACES = 8
-_PIECE = lazily(rf"(?P<dash>\s*[{DASHES}][\s{DASHES}]*)|(?P<quote>[{QUOTES}]+)|(?P<dots>…+|\.\.\.+)|(?P<space>\s+)|(?P<rest>.)", re.DOTALL)
+_UNCUT = f"{HAN}{KANA}{SOUTHERN}{HANGUL}"
+_WORD = rf"[^\W{_UNCUT}]+(?:[\u0300-\u036f]+[^\W{_UNCUT}]*)*"
+_SPACED = lazily(_WORD)
+_RUN = lazily(rf"(?P<gap>[\s{DASHES}]+)|(?P<quote>[{QUOTES}]+)|(?P<dots>[….]+)|(?P<word>{_WORD})|(?P<rest>[{_UNCUT}]+|.)", re.DOTALL)
+_EDGE = "\U0010ffff"
 _EAST = lazily(f"[{HAN}{KANA}、-〃〈-】〔-〟！-／：-？]")
 
 
@@ -80,45 +84,69 @@ def _longest_common(own: list[str], other: list[str], size: int) -> tuple[int, i
     return best
 
 
-def _pattern(quote: str) -> str:
-    """A pattern for `quote` with any white space, quote marks, dashes and dots of an ellipsis in place of its own."""
-    out: list[str] = []
-    before = ""
-    for match in _PIECE().finditer(quote):
-        kind, piece = match.lastgroup, match.group()
-        if kind == "dash":
-            out.append(rf"(?=\s*[{DASHES}])[\s{DASHES}]+")  # one class: several in a row would try every way to share out a long line
-        elif kind == "quote":
-            out.append(f"[{QUOTES}]+")
-        elif kind == "dots":
-            out.append(r"(?:…|\.\.\.)+")
-        elif kind == "space":
-            out.append(r"\s+")
+def _folded(text: str) -> Iterator[tuple[str, int, int]]:
+    """Pieces (form, start, end) of `text`, in order, that read the same however white space, quote marks, dashes and ellipses are set.
+
+    A piece as long as its form is the text itself; any other is taken whole. A word stands between two empty pieces with the form _EDGE.
+    Every run is one piece, found from its start, so that the work is linear in the length of `text`.
+    """
+    for match in _RUN().finditer(text):
+        kind, piece, (start, end) = match.lastgroup, match.group(), match.span()
+        if kind == "word":
+            yield _EDGE, start, start
+            yield piece, start, end
+            yield _EDGE, end, end
+        elif kind == "gap" and piece.isspace():
+            east = 0 < start and end < len(text) and _EAST().match(text[start - 1]) and _EAST().match(text[end])
+            yield "" if east else " ", start, end
+        elif kind == "dots" and ("…" in piece or len(piece) > len("..")):
+            yield "...", start, end
         else:
-            if before and _EAST().match(before) and _EAST().match(piece):
-                out.append(r"\s*")
-            out.append(re.escape(piece))
-        before = piece if kind == "rest" else ""
-    return "".join(out)
+            yield {"gap": "-", "quote": '"'}.get(kind or "", piece), start, end
+
+
+def _unfolded(text: str, first: int, behind: int) -> tuple[int, int]:
+    """(start, end) in `text` of the stretch from `first` to before `behind` of its joined folded forms."""
+    at, begin = 0, -1
+    for form, start, end in _folded(text):
+        same = len(form) == end - start
+        if begin < 0 and first < at + len(form):
+            begin = start + (first - at if same else 0)
+        if behind <= at + len(form):
+            return begin, start + behind - at if same else end
+        at += len(form)
+    raise AssertionError(f"{behind} is behind the end of the folded text, {at}")
+
+
+def _cuts_word(text: str, at: int) -> bool:
+    return 0 < at < len(text) and _SPACED().fullmatch(text, at - 1, at + 1) is not None
 
 
 def find_quote(quote: str, text: str) -> tuple[int, int] | None:
     """(start, end) of the first place in `text` where `quote` stands verbatim; None if it does not.
 
     Only white space (also a line break between two Chinese characters), kinds of quote marks, dashes and ellipses may differ; quote marks
-    around the quote may be the quoter's own. The span covers the true text.
+    around the quote may be the quoter's own. The span covers the true text. It cuts no word or row of digits: "50" does not stand in
+    "1500"; scripts without spaces, and Korean, whose endings are written to the word, have no such edges. Linear in both lengths.
     """
     bare = quote.strip()
     if not bare:
         return None
     at = text.find(bare)
-    if at >= 0:
+    if at >= 0 and not _cuts_word(text, at) and not _cuts_word(text, at + len(bare)):
         return at, at + len(bare)
-    inner = bare.strip(QUOTES + " \t\n\u3000")
-    for candidate in dict.fromkeys((bare, inner)) if inner else ():
-        match = re.search(_pattern(candidate), text)
-        if match:
-            return match.span()
+    longest = max((match.group() for match in _SPACED().finditer(bare)), key=len, default="")
+    if longest not in text:
+        return None
+    wanted = "".join(form for form, _, _ in _folded(bare))
+    inner = wanted.strip(' "')
+    if not inner:
+        return None
+    folded = "".join(form for form, _, _ in _folded(text))
+    for candidate in dict.fromkeys((wanted, inner)):
+        at = folded.find(candidate)
+        if at >= 0:
+            return _unfolded(text, at, at + len(candidate))
     return None
 
 

@@ -133,8 +133,9 @@ class _Packer:
 
     def __init__(self, text: str, budget: int, kind: Literal["prose", "code"], *, stable: bool) -> None:
         self.text, self.budget = mend(text), budget
-        big = min(budget // 4 - 1, SLAB // 2)  # so many characters are within the budget whatever they are: four bytes each
-        self.finder: Code | Prose = Code(text, big) if kind == "code" else Prose(text, big)
+        # A token has a byte at least, a character four at most: so many of either are within the budget whatever they are.
+        most, big = min(budget - 1, SLAB // 2), min(budget // 4 - 1, SLAB // 2)
+        self.finder: Code | Prose = (Code if kind == "code" else Prose)(text, most, big)
         self.blocks = _blocks(text)
         self.counter = _Counter(self.text)
         self.ends, self.before, self.scores = [0], [0], [SECTION]

@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 from zlib import crc32
 
 _CONTEXT = 120
@@ -37,17 +37,12 @@ _KIND, _SMALL, _EACH = 3.0, 8.0, 2.0
 """Costs, where the logarithm of a hash between 0 and 1 costs one: of a point of score, of an empty chunk (by the square), of a chunk."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Place:
+class _Place(NamedTuple):
     end: int
     tokens: int
     score: float
-    hash: int
-
-    @property
-    def key(self) -> tuple[int, int]:
-        """The lower, the better."""
-        return (-round(self.score), self.hash)
+    key: tuple[int, int]
+    """The lower, the better: its kind (the score, rounded, negative) and its hash."""
 
 
 class _Lowest:
@@ -82,14 +77,14 @@ class Divider:
         self.text, self.budget = text, budget
         self.places = _Lowest(budget // _DENSITY, start=False)
         self.landmarks = _Lowest(_RADIUS * budget, start=True)
-        self.open = [_Place(0, 0, 0.0, 0)]
+        self.open = [_Place(0, 0, 0.0, (0, 0))]
         """The last landmark and the places behind it."""
 
     def add(self, ends: Sequence[int], before: Sequence[int], scores: Sequence[float]) -> Iterator[int]:
         """More places (offsets, tokens before each, scores); gives the ends of chunks that are settled by now."""
         for end, tokens, score in zip(ends, before, scores, strict=True):
             hashed = crc32(self.text[max(0, end - _CONTEXT) : end].encode())
-            place = self.places.add(_Place(end, tokens, score, hashed))
+            place = self.places.add(_Place(end, tokens, score, (-round(score), hashed)))
             if place:
                 yield from self._keep(place)
 
@@ -97,7 +92,7 @@ class Divider:
         """The ends of the last chunks, of a text of so many characters and tokens."""
         if self.places.best and self.places.best.end < end:
             yield from self._keep(self.places.best)
-        self.open.append(_Place(end, tokens, _GOOD, 0))
+        self.open.append(_Place(end, tokens, _GOOD, (0, 0)))
         yield from self._divide(self.open)
 
     def _keep(self, place: _Place) -> Iterator[int]:
@@ -123,7 +118,7 @@ class Divider:
                 cost = costs[start] + _SMALL * (1 - (tokens[at] - tokens[start]) / budget) ** 2
                 if cost < best:
                     best, chosen = cost, start
-            costs.append(best + _EACH + _KIND * max(0.0, _GOOD - place.score) + math.log((place.hash + 1) / 2**32))
+            costs.append(best + _EACH + _KIND * max(0.0, _GOOD - place.score) + math.log((place.key[1] + 1) / 2**32))
             back.append(chosen)
         ends = []
         at = len(places) - 1
