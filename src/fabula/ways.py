@@ -113,6 +113,26 @@ def _reading_glance(store: Store, row: RunRow, state: str) -> dict[str, Any]:
 # -- a novel goes on from a book ---------------------------------------------------------------------------------------------------
 
 
+def book_in(path: Path, guessed: Callable[[str], None] = lambda _: None) -> Book:
+    """The book in a file, by the file's name: what else could be decoded (a PDF, a page of the web) is no story's text.
+
+    Args:
+        path: EPUB, DOCX, Markdown or text.
+        guessed: told the encoding where the file does not say it.
+
+    Raises:
+        InputError: it is something else, or cannot be read.
+    """
+    from fabula.formats import SUFFIXES, read_book
+
+    if path.suffix.lower() not in SUFFIXES:
+        raise InputError(
+            f"{path} is no manuscript that a novel can go on from: its name ends with none of {', '.join(SUFFIXES)}.",
+            "Save it as EPUB, DOCX, Markdown or TXT, and name that file.",
+        )
+    return read_book(path, guessed=guessed)
+
+
 def is_long(book: Book) -> bool:
     """Whether a manuscript must be read before it can be continued."""
     from fabula.text import count_tokens
@@ -163,13 +183,11 @@ def manuscript(told: Premise, path: Path) -> tuple[Premise, BookToRead | None]:
     Raises:
         NotFound, InputError: it is not there, cannot be read, or there is an opening already.
     """
-    from fabula.formats import SUFFIXES, read_book
-
     if not path.is_file():
         raise NotFound(f"There is no file {path}.", "Check the name and the folder.")
     if told.opening:
         raise InputError("A manuscript and an opening are both given.", "Make the opening the manuscript's last chapter.")
-    book = read_book(path, None if path.suffix.lower() in SUFFIXES else "text")
+    book = book_in(path)
     language = told.language or language_of(book)
     told = replace(told, title=told.title or title_of(book, path), language=language)
     if is_long(book):

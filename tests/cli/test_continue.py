@@ -167,3 +167,14 @@ def test_a_reading_of_something_else_is_no_beginning(fabula: Fabula, home: Path,
     done = fabula("write", "--continue", run, "--steps", "1")
     assert done.code == 2
     assert "was not made for a novel" in done.err
+
+
+@pytest.mark.parametrize("name", ["p.pdf", "p.html", "p.rtf", "p.py", "p"])
+def test_what_is_no_manuscript_is_refused(fabula: Fabula, home: Path, author: Author, name: str) -> None:
+    (home / name).write_text("%PDF-1.4 <p>{\\rtf1 A story.</p>\n" * 40)
+    done = fabula("write", "--continue", name, "--words", "150", "--auto")
+    assert done.code == 2
+    assert name in done.err
+    for kind in ("EPUB", "DOCX", "Markdown", "TXT"):
+        assert kind in done.err
+    assert not author.requests

@@ -136,8 +136,10 @@ def _whole(book: Book) -> str:
 
 
 def book_of(path: Path) -> Book:
-    """A manuscript that is to be continued. Raises NotFound, InputError."""
-    return _book(path, "--continue")
+    """A manuscript that is to be continued. Raises InputError."""
+    from fabula.ways import book_in
+
+    return book_in(path, lambda name: _say_guess(str(path), name))
 
 
 def opening_of(book: Book, path: Path) -> dict[str, Any]:
