@@ -19,6 +19,8 @@ class Going:
     usage: dict[str, Any] = field(default_factory=dict)
     how: str = ""
     """How to go on, where that is not `fabula runs resume`."""
+    known: dict[str, Any] = field(default_factory=dict)
+    """What is known so far, for `--json`."""
 
     def advice(self) -> str:
         """What to tell the person."""
@@ -37,7 +39,7 @@ def usage_of(store: Store, run: str) -> dict[str, Any]:
 @contextmanager
 def working_on(store: Store, run: str, how: str = "") -> Iterator[None]:
     """Inside, the run is in hand; it stays so when the block is left by an exception. `how`: what to tell the person then."""
-    going.run, going.how = run, how
+    going.run, going.how, going.known = run, how, {}
     try:
         yield
     except BaseException:

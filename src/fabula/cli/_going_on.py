@@ -57,14 +57,14 @@ def probe(path: Path) -> None:
         raise InputError(f"{target} is a folder.", "Name a file in it, e.g. book.epub.")
     if not target.parent.is_dir():
         raise InputError(
-            f"{target} cannot be written: there is no folder {target.parent}.", "Make it first, or write the book to another place."
+            f"{target} cannot be written: there is no folder {target.parent}.", "Make it first, or name a file in another folder."
         )
     try:
         with tempfile.TemporaryFile(dir=target.parent):
             pass
     except OSError as error:
         said = error.strerror or str(error)
-        raise InputError(f"{target} cannot be written; its folder takes no file: {said}.", "Write the book to another place.") from error
+        raise InputError(f"{target} cannot be written; its folder takes no file: {said}.", "Name a file in another folder.") from error
 
 
 def start(premise: Premise, task: Task, *, seed: str | None = None, anyway: bool = False) -> None:

@@ -59,7 +59,7 @@ def _failed(error: dict[str, Any], code: int, as_json: bool) -> int:
         from fabula.cli._output import print_json
 
         there = {"run": going.run, "usage": going.usage} if going.run else {}
-        print_json({**there, "error": error})
+        print_json({**going.known, **there, "error": error})
     _tell(f"Error: {error['message']}", "red")
     for line in (error["next_action"], going.advice() if code != 2 else ""):
         if line:

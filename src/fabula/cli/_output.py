@@ -88,6 +88,16 @@ def _fitted(line: str) -> list[str]:
     return [(line[:indent] + first).replace(_FIXED, " "), *(" " * indent + more.replace(_FIXED, " ") for more in rest)]
 
 
+def shell_word(text: str) -> str:
+    """A text as one word of a command that a person can copy: in double quotes where that is enough."""
+    import re
+    import shlex
+
+    if re.fullmatch(r"[\w@%+=:,./-]+", text):
+        return text
+    return shlex.quote(text) if re.search(r'["$`\\!]', text) else f'"{text}"'
+
+
 def print_json(value: Mapping[str, Any]) -> None:
     """One JSON object on one line of stdout."""
     sys.stdout.write(json.dumps(value, ensure_ascii=False) + "\n")

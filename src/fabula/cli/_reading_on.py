@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import typer
 
 from fabula.cli._board import Board, board, gathering, ticking
-from fabula.cli._going import usage_of, working_on
+from fabula.cli._going import going, usage_of, working_on
 from fabula.cli._going_on import is_local, probe, say_new, settings_for
 from fabula.cli._input import ask_yes
 from fabula.cli._interrupt import run_async, signals
 from fabula.cli._options import Models, Spending
-from fabula.cli._output import print_json, say
+from fabula.cli._output import print_json, say, shell_word
 from fabula.cli._reading_words import print_answer, print_end, print_plan, print_skipped
 from fabula.cli._tally import Tally
 from fabula.errors import InputError, LimitReached, NotPossible, RunError
@@ -157,6 +157,8 @@ def resume_reading(row: RunRow, task: ReadTask, given: Sequence[str]) -> None:
             say(f"{again} chunk{'s' if again != 1 else ''} could not be read before; read again now.")
         elif study.finished:
             say("This reading is finished; this is what it says.")
+        if not task.as_json:
+            _say_of_reports(study, task)
         return study
 
     _run(task, settings, opens)
@@ -214,7 +216,7 @@ def _run(task: ReadTask, settings: Settings, opens: Callable[[Opened, Board], St
             async with opened(settings, limits=task.spending.limits(), progress=shown.fetching, note=say) as things:
                 study = opens(things, shown)
                 try:
-                    with working_on(things.store, study.id):
+                    with working_on(things.store, study.id, how_to_read_on(study.id, task)):
                         await things.catch_up(study.view(), lambda done, of: shown.status(f"embedding memories: {done} of {of}"))
                         if await read_on(study, shown, task, settings):
                             _end(study, task)
@@ -271,6 +273,22 @@ def _show_plan(study: Study, found: Plan, settings: Settings) -> None:
     )  # fmt: skip
 
 
+def how_to_read_on(run: str, task: ReadTask) -> str:
+    """What to tell a person whose reading was stopped: the files are named again, since a run does not keep their names."""
+    files = "".join(f" --out {shell_word(name)}" for name in task.out)
+    return f"Go on with `fabula runs resume {run}{files}`" + (", which writes the finished report." if files else ".")
+
+
+def _say_of_reports(study: Study, task: ReadTask) -> None:
+    """A report that an earlier command wrote is not written again by itself."""
+    if not task.out and not study.finished:
+        say(
+            f"A report that was written before shows what was known then, and stays as it is. Write the finished one with --out FILE, "
+            f"or later with `fabula runs export {study.id} --out FILE`.",
+            "dim",
+        )
+
+
 def _worth_asking(found: Plan, settings: Settings) -> bool:
     """Whether it may cost money, or takes long."""
     mine = is_local(settings) or is_loopback(settings.base_url) or settings.model.split(":")[0] in ("scripted", "misbehaving")
@@ -283,10 +301,11 @@ def _so_far(study: Study, task: ReadTask) -> None:
     result = study.result()
     files = write_files(study, task, result)
     if task.as_json:
+        going.known = {**result, "files": files}
         return
     print_end(result, where=_where(study, task))
     for path in files:
-        say(f"What is known so far was written to {path}")
+        say(f"What is known so far was written to {path}; it is not finished.")
 
 
 def write_files(study: Study, task: ReadTask, result: dict[str, Any] | None = None) -> list[str]:

@@ -184,9 +184,12 @@ def _source(claim: Mapping[str, Any], width: int) -> None:
 
     place = place_of(claim)
     quote = f"“{first_line(claim['quote'], _QUOTE)}”" if claim["quote"] else ""
-    note = {"none": "(not found in the text)", "found": "(place found by the program)", "chunk": "(the whole of it)"}.get(
-        claim["support"], ""
-    )
+    note = {
+        "none": "(not found in the text)",
+        "found": "(place found by the program)",
+        "named": "(only what it names)",
+        "chunk": "(the whole of it)",
+    }.get(claim["support"], "")
     if is_plain(sys.stdout):
         show("  ".join(filter(None, [f"{claim['number']:>{width + 1}}", place, quote, note])))
         return
@@ -227,7 +230,9 @@ def end_lines(result: Mapping[str, Any], where: str) -> list[tuple[str, str]]:
     count = f"all {of}" if c["read"] == c["chunks"] > 1 else of if c["read"] == c["chunks"] else f"{number(c['read'])} of {of}"
     covered = f"Read {count} of {_many(c['documents'], 'document')}"
     there = c["relevant"] - len(c["not_in_summary"])
-    if result["finished"] and there < c["relevant"]:
+    if result["finished"] and there <= 0 < c["relevant"]:
+        covered += "; the answer cites nothing of it"
+    elif result["finished"] and there < c["relevant"]:
         covered += f"; the answer rests on {number(there)} of the {number(c['relevant'])} that had something to say"
     elif result["finished"] and c["relevant"] > 1:
         covered += f"; the answer rests on all {number(c['relevant'])} that had something to say"
