@@ -250,7 +250,12 @@ def _print_claims(came: Mapping[str, Any]) -> None:
         _heading(f"Claims ({len(came['claims'])})")
     for claim in came["claims"]:
         cited = f"[{claim['number']}] " if claim["number"] else ""
-        support = {"none": "not found in the text", "found": "place found by the program", "quoted": "quoted"}.get(claim["support"], "")
+        support = {
+            "none": "not found in the text",
+            "found": "place found by the program",
+            "named": "only what it names",
+            "quoted": "quoted",
+        }.get(claim["support"], "")
         show(f"  - {cited}{claim['text']}")
         show(f"    {place_of(claim)}, {support}" + (f": “{first_line(claim['quote'], 160)}”" if claim["quote"] else ""), "dim")
 

@@ -21,6 +21,9 @@ _UNRELATED = 0.2
 """A quote that shares less of the claim's terms says something else; if a sentence is there that says the claim, it is taken instead."""
 _IDENTIFIER = re.compile(r"`([A-Za-z_][\w.]*)(?:\(\))?`|\b([A-Za-z]\w*_\w+|_\w{3,}|[A-Z][a-z0-9]+(?:[A-Z][a-z0-9]+)+)\b")
 _DECLARED = r"(?:def|class|func|fn|function|interface|struct|enum|trait|type|module|const|let|var|val|#define)\s+{}(?!\w)"
+_AROUND = 120
+"""Characters before what is looked for, where only a part of a line can be quoted."""
+_WORD = re.compile(r"\w{3,}")
 _DOTS = re.compile(r"\s*(?:\.\.\.|…+|\[\.\.\.\]|\[…\])\s*")
 
 
@@ -37,8 +40,8 @@ class Evidence:
     place: str
     """Page or chapter, where the document has any."""
     support: str
-    """`quoted`: the model's quote stands there; `found`: the program found the sentence that says it; `none`: neither, the span is the
-    whole chunk's."""
+    """`quoted`: the model's quote stands there; `found`: the program found the sentence that says it; `named`: in code, what the claim
+    names stands there, and no more is known; `none`: none of them, the span is that of the whole part."""
 
     def as_dict(self) -> dict[str, Any]:
         """As journaled."""
@@ -66,13 +69,23 @@ class Finder:
                 span = find_quote(wanted, text)
                 if span is not None:
                     better = self._closest(claim, "") if _shared(claim, wanted) < _UNRELATED else None
-                    return self._at(index, *span, "quoted") if better is None else self._found(better)
-        best = self._named(f"{quote} {claim}") or self._closest(claim, quote)
+                    if better is not None:
+                        return self._found(better, claim)
+                    if not _apart(claim, wanted):
+                        return self._at(index, *span, "quoted")
+        best = self._closest(claim, quote)
         if best is not None:
-            return self._found(best)
-        first, last = self.chunk.parts[0], self.chunk.parts[-1]
-        if first.document != last.document:
-            last = first
+            return self._found(best, f"{quote} {claim}")
+        return self._named(f"{quote} {claim}") or self.part_of(claim)
+
+    def part_of(self, claim: str) -> Evidence:
+        """The part of the chunk that has most of a claim's words, whole: all that can be said where the claim itself was not found."""
+        best = 0
+        if len({part.document for part in self.chunk.parts}) > 1:
+            wanted = frozenset(lexical_terms(claim))
+            best = max(range(len(self.texts)), key=lambda n: (len(wanted & frozenset(lexical_terms(self.texts[n]))), -n))
+        first = self.chunk.parts[best]
+        last = first if len({part.document for part in self.chunk.parts}) > 1 else self.chunk.parts[-1]
         return Evidence(first.document, first.line, last.line + max(0, last.lines - 1), "", self._place(first, 0), "none")
 
     def near(self, question: str, most: int) -> list[Evidence]:
@@ -99,8 +112,11 @@ class Finder:
         first, behind = spans[numbers[0]][0], spans[numbers[-1]][1]
         return (first, behind) if behind - first <= _MOST_QUOTE else spans[middle]
 
-    def _found(self, best: tuple[int, int, str]) -> Evidence:
+    def _found(self, best: tuple[int, int, str], words: str) -> Evidence:
         index, start, text = best
+        if len(text) > _MOST_QUOTE:  # a script on one line: what is quoted is around the first word that the claim shares
+            at = min((found for word in _WORD.findall(words) if (found := text.find(word)) >= 0), default=0)
+            start, text = start + max(0, at - _AROUND), text[max(0, at - _AROUND) :][:_MOST_QUOTE]
         return self._at(index, start, start + len(text), "found")
 
     def _at(self, index: int, start: int, end: int, support: str) -> Evidence:
@@ -115,17 +131,17 @@ class Finder:
         at = bisect_right([place[0] for place in part.places], offset)
         return part.places[at - 1][1] if at else ""
 
-    def _named(self, words: str) -> tuple[int, int, str] | None:
-        """In code the line that declares what the claim names, else the first one that has it."""
+    def _named(self, words: str) -> Evidence | None:
+        """In code the line that declares what the claim names, else the first one that has it. No more than that is said by it."""
         names = list(dict.fromkeys(a or b for a, b in _IDENTIFIER.findall(words)))
         for pattern in (_DECLARED, r"(?<!\w){}(?!\w)"):
             for name in names:
                 for index, (text, kind) in enumerate(zip(self.texts, self.kinds, strict=True)):
                     match = re.search(pattern.format(re.escape(name)), text) if kind == "code" else None
                     if match:
-                        start = text.rfind("\n", 0, match.start()) + 1
+                        start = max(text.rfind("\n", 0, match.start()) + 1, match.start() - _AROUND)
                         end = text.find("\n", match.end())
-                        return index, start, text[start : end if end >= 0 else len(text)]
+                        return self._at(index, start, end if end >= 0 else len(text), "named")
         return None
 
     def _closest(self, claim: str, quote: str) -> tuple[int, int, str] | None:
@@ -154,6 +170,18 @@ class Finder:
                 if sentence.strip():
                     out.append((index, start, sentence, frozenset(lexical_terms(sentence))))
         return out
+
+
+def _apart(claim: str, quote: str) -> bool:
+    """Whether a quote has nothing to do with a claim in the same script: not one term in common. In another script it may be translated."""
+    return _script(claim) == _script(quote) and _shared(claim, quote) == 0.0
+
+
+def _script(text: str) -> str:
+    """Of most letters: latin, cyrillic, other."""
+    letters = [c for c in text if c.isalpha()]
+    latin, cyrillic = sum(c < "\u0250" for c in letters), sum("\u0400" <= c <= "\u052f" for c in letters)
+    return "latin" if 2 * latin > len(letters) else "cyrillic" if 2 * cyrillic > len(letters) else "other"
 
 
 def _shared(claim: str, quote: str) -> float:

@@ -13,10 +13,10 @@ from fabula.errors import StepFailed, TooLarge, TooLong
 from fabula.memory import Record
 from fabula.models import extract_json, validate
 from fabula.read._chunks import Chunk, Part
-from fabula.read._evidence import Evidence, Finder
+from fabula.read._evidence import Finder
 from fabula.read._look import Reader, fence_for, fenced
 from fabula.runs import Check, Fallback, Refusal, Rendered
-from fabula.text import count_tokens, ends_finished, is_language, sentences, split, trim_to_sentence
+from fabula.text import count_tokens, ends_finished, is_language, lexical_terms, sentences, split, trim_to_sentence
 
 _LEAST = 160
 """Tokens of a chunk below which it is not halved any more."""
@@ -106,7 +106,7 @@ async def _ask(r: Reader, chunk: Chunk, texts: list[str], asking: Asking) -> Out
     prompt = chunk_prompt(r, chunk, texts, asking)
     check, rescue = _checks(r, prompt.schema.body if prompt.schema else {})
     reply = await r.ctx.ask(asking.purpose, prompt, part=asking.part, check=check, tries=_TRIES, fallback=rescue, pure=True)
-    return _outcome(r, chunk, texts, dict(reply.value))
+    return _outcome(r, chunk, texts, dict(reply.value), asking.task or (r.words_task if r.shape.way == "ask" else ""))
 
 
 def chunk_prompt(r: Reader, chunk: Chunk, texts: list[str], asking: Asking) -> Rendered:
@@ -149,11 +149,14 @@ def _checks(r: Reader, schema: Any) -> tuple[Check, Fallback]:
     return check, rescue
 
 
-def _outcome(r: Reader, chunk: Chunk, texts: list[str], value: dict[str, Any]) -> Outcome:
+def _outcome(r: Reader, chunk: Chunk, texts: list[str], value: dict[str, Any], task: str = "") -> Outcome:
     kinds = r.ctx.piece("documents", lane="")["kinds"]
     finder = Finder(chunk, texts, [kinds[p.document] for p in chunk.parts])
     if "facts" in value:
         value = _of_facts(value)
+        if task:  # a small model is not asked whether it matters: what has no word of the question does not
+            wanted = frozenset(lexical_terms(task))
+            value["relevant"] = not wanted or any(wanted & frozenset(lexical_terms(c["text"])) for c in value["claims"])
     entities = list(value.get("entities", ()))
     claims = []
     for claim in value.get("claims", ())[: r.sizes.claims]:
@@ -162,7 +165,8 @@ def _outcome(r: Reader, chunk: Chunk, texts: list[str], value: dict[str, Any]) -
         claims.append({"text": claim["text"].strip(), **evidence.as_dict(), "about": names[:8]})
     out: Outcome = {
         "relevant": bool(value.get("relevant", True)),
-        "summary": finished(value.get("summary", "")),
+        "summary": (summary := finished(value.get("summary", ""))),
+        "where": {key: finder.part_of(summary).as_dict()[key] for key in ("document", "lines", "place")},
         "claims": claims,
         "entities": [
             {**e, "name": e["name"].strip(), **finder.find(f"{e['name']} {e['about']}", "").as_dict()}
@@ -212,6 +216,11 @@ def _joined(a: Outcome, b: Outcome) -> Outcome:
     """Two halves as one."""
     out: Outcome = {name: [*a[name], *b[name]] for name in ("claims", "entities", "relations", "open")}
     out |= {"relevant": a["relevant"] or b["relevant"], "summary": f"{a['summary']} {b['summary']}".strip()}
+    here, there = a.get("where"), b.get("where")
+    if here or there:
+        out["where"] = dict(here or there or {})
+        if here and there and here["document"] == there["document"]:
+            out["where"]["lines"] = [here["lines"][0], there["lines"][1]]
     if "context" in a or "context" in b:
         out["context"] = b.get("context") or a["context"]
     left = [*a.get("unread_parts", ()), *b.get("unread_parts", ())]
@@ -256,24 +265,24 @@ def remember(r: Reader, number: int, outcome: Outcome, prefix: str = "") -> None
     """Keep what a chunk says as memories with evidence (SPEC R9). A claim without support stays in the report, and is no memory."""
     if outcome.get("blank") or "unread" in outcome:
         return
-    known, chunk = r.documents(), r.chunk(number)
-    first = chunk.parts[0]
-    where = known[first.document]
+    known = r.documents()
     for n, claim in enumerate(outcome["claims"], 1):
         if claim["support"] != "none":
             r.ctx.remember(f"{prefix}claim-{number}-{n}", _fact(known, claim, text=claim["text"], entities=tuple(claim["about"])))
     for n, entity in enumerate({e["name"]: e for e in outcome["entities"]}.values(), 1):
-        if entity["about"] and all(entity["about"] != c["text"] for c in outcome["claims"]):
+        if entity["about"] and entity["support"] != "none" and all(entity["about"] != c["text"] for c in outcome["claims"]):
             whole = {"text": f"{entity['name']}: {entity['about']}", "subject": entity["name"], "attribute": "is", "value": entity["about"]}
             r.ctx.remember(f"{prefix}entity-{number}-{n}", _fact(known, entity, entities=(entity["name"],), **whole))
     for n, relation in enumerate(outcome["relations"], 1):
+        if relation["support"] == "none":
+            continue
         subject, verb, target = relation["subject"], relation["relation"], relation["object"]
         whole = {"text": f"{subject} — {verb} — {target}", "subject": subject, "attribute": verb, "value": target}
         r.ctx.remember(f"{prefix}relation-{number}-{n}", _fact(known, relation, entities=(subject, target), **whole))
     if outcome["summary"]:
-        record = Record(
-            id="", kind="summary", text=outcome["summary"], source=where, evidence=(_chunk_citation(known, chunk),), episode=where
-        )
+        where = known[outcome["where"]["document"]]
+        cite = citation(known, outcome["where"])
+        record = Record(id="", kind="summary", text=outcome["summary"], source=where, evidence=(cite,), episode=where)
         r.ctx.remember(f"{prefix}summary-{number}", record)
 
 
@@ -287,8 +296,3 @@ def citation(names: Sequence[str], claim: dict[str, Any]) -> str:
     """`path:12-15`, or `path:12`."""
     first, last = claim["lines"]
     return f"{names[claim['document']]}:{first}" + (f"-{last}" if last != first else "")
-
-
-def _chunk_citation(names: Sequence[str], chunk: Chunk) -> str:
-    part = chunk.parts[0]
-    return citation(names, Evidence(part.document, part.line, part.line + max(0, part.lines - 1), "", "", "none").as_dict())

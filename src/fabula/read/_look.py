@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import asyncio
+from collections.abc import Coroutine, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from fabula.read._chunks import Chunk
 from fabula.read._shape import READING, Shape, leaf
@@ -13,6 +14,8 @@ from fabula.read._task import Sizes, Task
 from fabula.runs import Context, Prompts, Rendered
 from fabula.store import text_hash
 from fabula.text import LANGUAGE_NAMES, to_tokens, truncate_tokens
+
+T = TypeVar("T")
 
 PROMPTS = Path(__file__).parent / "prompts"
 _FENCE = "§§§"
@@ -108,6 +111,17 @@ class Reader:
                 break
             out.append(line)
         return out
+
+
+async def together(calls: Sequence[Coroutine[Any, Any, T]]) -> list[T]:
+    """What these calls give, in order. One that fails lets the others arrive first, so that nothing that is paid for is thrown away."""
+    done = await asyncio.gather(*calls, return_exceptions=True)
+    out: list[T] = []
+    for one in done:
+        if isinstance(one, BaseException):
+            raise one
+        out.append(one)
+    return out
 
 
 def result_place(shape: Shape, number: int) -> tuple[str, str]:

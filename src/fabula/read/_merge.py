@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -10,7 +9,7 @@ from typing import Any
 from fabula.errors import StepFailed, TooLarge, TooLong
 from fabula.models import extract_json
 from fabula.read._leaf import finished
-from fabula.read._look import Reader
+from fabula.read._look import Reader, together
 from fabula.text import is_language, lexical_terms
 
 _TRIES = 2
@@ -98,7 +97,7 @@ async def merge_all(r: Reader, parts: Sequence[Shown], *, lead: str = "") -> Rep
         level += 1
         size = max(2, min(r.sizes.fan_in, r.sizes.shown // (2 * _LEAST_SHARE)))
         batches = [parts[at : at + size] for at in range(0, len(parts), size)]
-        reports = await asyncio.gather(*(merge(r, b, last=False, part=f"{level}.{n}") for n, b in enumerate(batches)))
+        reports = await together([merge(r, b, last=False, part=f"{level}.{n}") for n, b in enumerate(batches)])
         parts = [part_of_report(report) for report in reports]
     return {**await merge(r, parts, last=True, lead=lead), "covers": covers}
 

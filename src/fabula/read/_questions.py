@@ -6,14 +6,13 @@ A question is a step on a fork of the reading, so that the reading stays as it i
 
 from __future__ import annotations
 
-import asyncio
 import re
 from collections.abc import Sequence
 from typing import Any
 
 from fabula.read._evidence import Finder
 from fabula.read._leaf import Asking, citation, read_chunk, remember
-from fabula.read._look import Reader
+from fabula.read._look import Reader, together
 from fabula.read._merge import cited
 from fabula.read._seek import ranked
 from fabula.read._shape import QUESTIONS
@@ -82,7 +81,7 @@ def _claim_of(r: Reader, record: str) -> dict[str, Any] | None:
     if lane == QUESTIONS:  # what was read for an earlier question
         number, which = name.split("-")[-2:]
         asked: list[dict[str, Any]] = r.ctx.piece(f"asked:{time}", default=[])
-        return next((c for c in asked if c["id"] == f"{number}.{which}?"), None)
+        return next((c for c in asked if c["id"] == f"{number}.{which}@{time}"), None)
     kind, number, *rest = name.split("-")
     outcome = r.result(int(number))
     if outcome is None:
@@ -91,16 +90,12 @@ def _claim_of(r: Reader, record: str) -> dict[str, Any] | None:
         claims: list[dict[str, Any]] = outcome["claims"]
         return claims[int(rest[0]) - 1] if int(rest[0]) <= len(claims) else None
     if kind == "summary":
-        part = r.chunk(int(number)).parts[0]
-        lines = [part.line, part.line + max(0, part.lines - 1)]
         return {
+            **outcome["where"],
             "id": f"{number}.0",
             "text": outcome["summary"],
-            "document": part.document,
-            "lines": lines,
             "quote": "",
-            "place": "",
-            "support": "found",
+            "support": "chunk",
         }
     if kind == "entity":
         found = list({e["name"]: e for e in outcome["entities"]}.values())[int(rest[0]) - 1]
@@ -129,12 +124,12 @@ def _lines(r: Reader, question: str, places: Sequence[int]) -> list[dict[str, An
 
 async def _looked_up(r: Reader, question: str, places: Sequence[int]) -> list[dict[str, Any]]:
     """Read these places for this question. Returns what they say."""
-    outcomes = await asyncio.gather(*(read_chunk(r, n, Asking("chunk", "chunk", part=f"asked-{n}", task=question)) for n in places))
+    outcomes = await together([read_chunk(r, n, Asking("chunk", "chunk", part=f"asked-{n}", task=question)) for n in places])
     found = []
     for number, outcome in zip(places, outcomes, strict=True):
         if outcome["relevant"]:
             remember(r, number, {**outcome, "entities": [], "relations": [], "summary": ""}, prefix="asked-")
-            found += [{**c, "id": f"{c['id']}?"} for c in outcome["claims"]]
+            found += [{**c, "id": f"{c['id']}@{r.ctx.time}"} for c in outcome["claims"]]
     r.ctx.put(f"asked:{r.ctx.time}", found)
     return found
 

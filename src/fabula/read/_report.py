@@ -12,7 +12,9 @@ _MOST_SKIPPED = 100
 
 
 def report_of(result: Mapping[str, Any]) -> str:
-    """A report of what `result_of` gives, in Markdown."""
+    """A report of what `result_of` gives, in Markdown; of a conversation (`answers`: each an `Answer` as plain values), those."""
+    if "answers" in result:
+        return _conversation(result)
     by_id = {c["id"]: c for c in result["claims"]}
     blocks = [
         f"# {_plain(result['title'])}",
@@ -28,6 +30,22 @@ def report_of(result: Mapping[str, Any]) -> str:
         *_coverage(result),
         *_not_read(result),
     ]
+    return "\n\n".join(block for block in blocks if block) + "\n"
+
+
+def _conversation(result: Mapping[str, Any]) -> str:
+    count = _many(len(result["answers"]), "question")
+    blocks = [f"# {_plain(result['title'])}", f"- Run {result['run']}: {count} about reading {result['reading']}"]
+    for answer in result["answers"]:
+        blocks.append(f"## {_plain(answer['question'])}")
+        if answer["found"]:
+            blocks.append(_prose(answer["text"]))
+            blocks.append("\n".join(f"{c['number']}. {_link(c)}{_quoted(c)}{_mark(c)}" for c in answer["claims"]))
+        else:
+            looked = ", ".join(_code(place) for place in answer["looked"])
+            blocks.append("*The text does not say.*" + (f" Looked at: {looked}" if looked else ""))
+    if result.get("waiting"):
+        blocks += [f"## {_plain(result['waiting'])}", "*Not answered yet.*"]
     return "\n\n".join(block for block in blocks if block) + "\n"
 
 
@@ -82,7 +100,8 @@ def _quoted(claim: Mapping[str, Any]) -> str:
 
 def _mark(claim: Mapping[str, Any]) -> str:
     return {
-        "none": " **(not found in the text)**", "found": " *(place found by the program)*", "chunk": " *(the whole chunk)*",
+        "none": " **(not found in the text)**", "found": " *(place found by the program)*",
+        "named": " *(only what it names was found)*", "chunk": " *(the whole chunk)*",
     }.get(claim["support"], "")  # fmt: skip
 
 

@@ -51,14 +51,8 @@ class Outcome:
         """A claim by its id; that of a whole chunk ends in `.0`."""
         number, index = ident.split(".")
         outcome = self.outcome(int(number)) or {}
-        chunk = self.chunk(int(number))
         if index == "0":
-            part = chunk.parts[0]
-            lines = [part.line, part.line + max(0, part.lines - 1)]
-            return self._placed({
-                "id": ident, "text": outcome.get("summary", ""), "document": part.document, "lines": lines, "quote": "", "place": "",
-                "support": "chunk",
-            })  # fmt: skip
+            return self._placed({**outcome["where"], "id": ident, "text": outcome["summary"], "quote": "", "support": "chunk"})
         return self._placed(outcome["claims"][int(index) - 1])
 
     def _placed(self, claim: Mapping[str, Any]) -> dict[str, Any]:
@@ -93,7 +87,7 @@ class Outcome:
 
     def final_summary(self) -> str:
         """The answer as text, with the numbers of its claims; a statement without a source says so."""
-        return "\n\n".join(f"{s['text']} {_marks(s)}" for s in self.statements())
+        return "\n\n".join(f"{s['text']} {_marked(s)}" for s in self.statements())
 
     # -- the other keys ------------------------------------------------------------------------------------------------------
 
@@ -227,7 +221,12 @@ def _plain(number: str) -> str:
     return re.sub(r"\D", "", number)
 
 
-def _marks(statement: Mapping[str, Any]) -> str:
+def marks(statement: Mapping[str, Any], text: str, claims: Sequence[Mapping[str, Any]]) -> str:
+    """What stands behind a statement: the numbers of its claims, or that it has no source; and what is doubtful about it."""
+    return _marked({**statement, "support": _support(statement["support"], claims), "doubts": doubts(text, claims)})
+
+
+def _marked(statement: Mapping[str, Any]) -> str:
     if statement["support"] == "none":
         return _NO_SOURCE
     numbers = statement["numbers"]

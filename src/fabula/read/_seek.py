@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any
 
 from fabula.read._leaf import Asking, read_chunk, remember
-from fabula.read._look import Reader
+from fabula.read._look import Reader, together
 from fabula.read._merge import merge_all, part_of_chunk
 from fabula.read._shape import MOST_ROUNDS
 from fabula.text import rank
@@ -57,7 +56,7 @@ async def _round_step(r: Reader) -> dict[str, Any]:
     if not left and not read:
         left = list(range(r.shape.chunks))  # not one word of it occurs: the beginning may say what the text calls it
     chosen = sorted(left[:A_ROUND])
-    outcomes = await asyncio.gather(*(read_chunk(r, n, Asking("chunk", "chunk", part=f"{n}")) for n in chosen))
+    outcomes = await together([read_chunk(r, n, Asking("chunk", "chunk", part=f"{n}")) for n in chosen])
     relevant = 0
     for number, outcome in zip(chosen, outcomes, strict=True):
         r.ctx.put(f"result:{number}", outcome)

@@ -20,7 +20,7 @@ from fabula.read._look import PROMPTS
 from fabula.read._plan import Plan, facts_in, keep_speed, plan_of
 from fabula.read._reading import Reading
 from fabula.read._report import report_of
-from fabula.read._result import Outcome, result_of
+from fabula.read._result import Outcome, marks, result_of
 from fabula.read._shape import QUESTIONS, STORY, STORY_STEPS, Shape, shape_of
 from fabula.read._sources import SourceOptions, open_source
 from fabula.read._task import Sizes, Task, sizes_for
@@ -30,6 +30,8 @@ from fabula.text import LANGUAGE_NAMES, count_tokens, detect_language
 
 _BATCH = 2_000_000
 """Characters of texts in one transaction."""
+_HELD = 32_000_000
+"""Characters that wait in memory until all is gathered, so that a source that cannot be read leaves nothing in the library."""
 _MOST_EARLIER = 200
 """Readings among which one of the same sources is looked for."""
 _FIRST = 3
@@ -118,7 +120,8 @@ class Study:
         ident = run or os.urandom(6).hex()
         keep = _Keep(store, ident)
         with ExitStack() as stack:
-            opened = (stack.enter_context(open_source(where, options or SourceOptions(), stdin=stdin)) for where in sources)
+            # all are opened before any is read: a mistyped one is noticed before a text is kept
+            opened = [stack.enter_context(open_source(where, options or SourceOptions(), stdin=stdin)) for where in sources]
             gathered = gather(opened, sizes.chunk, keep, tell)
         keep.flush()
         if not gathered.chunks or not any(d["characters"] for d in gathered.documents):
@@ -299,8 +302,8 @@ class Study:
                     numbers[claim["id"]] = len(numbers) + 1
                     whole = {k: claim[k] for k in ("text", "lines", "place", "quote", "support")}
                     claims.append({"number": numbers[claim["id"]], "path": names[claim["document"]], **whole})
-            own = ", ".join(str(numbers[c["id"]]) for c in statement["claims"])
-            parts.append(f"{statement['text']} [{own or 'no source'}]")
+            said = {"support": statement["support"], "numbers": [numbers[c["id"]] for c in statement["claims"]]}
+            parts.append(f"{statement['text']} {marks(said, statement['text'], statement['claims'])}")
         return Answer(self.run.id, output["question"], output["found"], "\n\n".join(parts), claims, output["looked"])
 
     @classmethod
@@ -316,8 +319,10 @@ class Study:
         row = store.run(run)
         if row.kind != Reading.kind:
             raise NotPossible(f"Run {row.id} is no reading, but a run of the kind {row.kind!r}.", "See the runs with `fabula runs list`.")
-        if _last_step(store, row.id) == QUESTIONS and not new:
-            return cls.open(store, row.id, **opening)
+        if row.parent is not None and _holds_questions(store, row.id):
+            if not new:
+                return cls.open(store, row.id, **opening)
+            row = store.run(row.parent)  # another conversation is about the reading, not about this one
         held = None if new else _latest_conversation(store, row.id)
         if held is None:
             last = store.steps(store.line(row.id), newest_first=True, limit=1)
@@ -369,7 +374,7 @@ class Study:
 
 
 class _Keep:
-    """Keeps texts in the library in transactions of some megabytes."""
+    """Keeps texts in the library, in transactions of some megabytes; those of no more than `_HELD` only at the end."""
 
     def __init__(self, store: Store, run: str):
         self.store, self.run = store, run
@@ -380,16 +385,20 @@ class _Keep:
         name = text_hash(text)
         self._rows.append(TextRow(self.run, name, text))
         self._size += len(text)
-        if self._size >= _BATCH:
+        if self._size >= _HELD:
             self.flush()
         return name
 
     def flush(self) -> None:
-        if self._rows:
+        while self._rows:
+            size, count = 0, 0
+            while count < len(self._rows) and (size < _BATCH or not count):
+                size, count = size + len(self._rows[count].text), count + 1
             with self.store.write(self.run, "texts") as tx:
-                for row in self._rows:
+                for row in self._rows[:count]:
                     tx.add(row)
-        self._rows, self._size = [], 0
+            del self._rows[:count]
+        self._size = 0
 
 
 def plan_only(
@@ -422,7 +431,12 @@ def _latest_conversation(store: Store, run: str) -> str | None:
     steps = store.steps(store.line(run))
     latest = max((s.pos for s in steps), default=0)
     forks = [row for row in store.rows(RunRow, parent=run, newest_first=True) if row.pin >= latest]
-    return next((row.id for row in forks if _last_step(store, row.id) == QUESTIONS), None)
+    return next((row.id for row in forks if _holds_questions(store, row.id)), None)
+
+
+def _holds_questions(store: Store, run: str) -> bool:
+    """Whether a fork was asked anything, answered or not."""
+    return bool(store.rows(PieceRow, run=run, lane=QUESTIONS, name="question", limit=1))
 
 
 def _given(sources: Sequence[str]) -> str:
@@ -442,12 +456,6 @@ def _earlier_sizes(store: Store, given: str, task: Task, facts: ModelFacts) -> S
         if held and held[0].value["name"] == facts.name and held[0].value["window"] == facts.window and sizes.fits(facts):
             return sizes
     return None
-
-
-def _last_step(store: Store, run: str) -> str:
-    """The lanes of a run's last step; empty where it has none."""
-    steps = store.steps(store.line(run), newest_first=True, limit=1)
-    return steps[0].step if steps else ""
 
 
 def _words_of_prompt(task: Task, ratio: float) -> int:
