@@ -101,3 +101,42 @@ def test_nothing_was_read_yet(fabula: Fabula, story: str) -> None:
     assert done.code == 2
     assert "is no reading" in done.err
     assert json.loads(fabula("ask", story, "Who?", "--json").out)["error"]["code"] == "not_possible"
+
+
+def test_a_conversation_shows_and_exports_its_questions_and_answers(fabula: Fabula, reading: str) -> None:
+    asked = fabula("ask", reading, f"code of {NAMES[1]}", "Who painted the wind red?", "--json").json
+    talk = asked["run"]
+    shown = fabula("runs", "show", talk)
+    assert shown.code == 0, shown.err
+    for words in (f"? code of {NAMES[1]}", "? Who painted the wind red?", "part-01.md:3", fact(1), "The text does not say.", reading):
+        assert words in shown.out, words
+    assert "Coverage" not in shown.out
+    as_json = fabula("runs", "show", talk, "--json").json
+    assert (as_json["reading"], as_json["answers"], as_json["waiting"]) == (reading, asked["answers"], "")
+    assert fabula("runs", "export", talk, "--out", "q.md", "--out", "q.json").code == 0
+    report = Path("q.md").read_text("utf-8")
+    for words in (
+        f"## code of {NAMES[1]}",
+        "[`part-01.md:3`](part-01.md#L3)",
+        fact(1),
+        "## Who painted the wind red?",
+        "*The text does not say.*",
+    ):
+        assert words in report, words
+    assert "Individual results" not in report
+    assert json.loads(Path("q.json").read_text("utf-8"))["answers"] == asked["answers"]
+    assert fabula("runs", "show", talk, "--text").out == report
+
+
+def test_a_question_that_a_limit_left_waiting(fabula: Fabula, reading: str) -> None:
+    question = f"code of {NAMES[1]}"
+    stopped = fabula("ask", reading, question, "--max-tokens", "1", "--json")
+    assert stopped.code == 3
+    talk = stopped.json["run"]
+    assert f'fabula ask {talk} "{question}"' in stopped.err
+    shown = fabula("runs", "show", talk).out
+    assert f"? {question}" in shown
+    assert "Not answered yet" in shown
+    again = fabula("ask", talk, question, "--json")
+    assert (again.code, again.json["run"], len(again.json["answers"])) == (0, talk, 1)
+    assert fabula("runs", "show", talk, "--json").json["waiting"] == ""

@@ -220,3 +220,21 @@ def test_a_language_that_the_model_is_unfit_for(fabula: Fabula, home: Path, monk
     assert done.code == 2
     assert "unfit" in done.err
     assert "--language en" in done.err
+
+
+def test_a_limit_prints_what_is_known_as_json_and_names_the_files_again(fabula: Fabula, home: Path, reader: Copyist) -> None:
+    vaults(home)
+    few = ("--task", "List.", "--chunk-tokens", "300", "--max-calls", "3", "--concurrency", "1", "--out", "my report.md")
+    stopped = fabula("read", "vaults", *few, "--json")
+    assert stopped.code == 3
+    assert {"final_summary", "individual_context_summaries", "individual_results", "run", "usage", "error"} <= set(stopped.json)
+    assert sum(one["read"] for one in stopped.json["individual_results"]) == 3
+    run = stopped.json["run"]
+    assert f'fabula runs resume {run} --out "my report.md"' in stopped.err
+    assert "Not finished" in Path("my report.md").read_text("utf-8")
+    done = fabula("runs", "resume", run)
+    assert done.code == 0, done.err
+    assert f"fabula runs export {run} --out FILE" in done.err
+    assert "Not finished" in Path("my report.md").read_text("utf-8")
+    assert fabula("runs", "resume", run, "--out", "my report.md").code == 0
+    assert "Not finished" not in Path("my report.md").read_text("utf-8")

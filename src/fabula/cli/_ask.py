@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from fabula.cli._going import going
 from fabula.cli._group import command
 from fabula.cli._options import Json, Models, Spending
 from fabula.errors import InputError, NotFound
@@ -123,12 +124,13 @@ async def _converse(study: Study, questions: Sequence[str], shown: Board, *, as_
     from fabula.cli._output import print_json, say
 
     store, answers = study.run.store, []
-    with working_on(store, study.id, f"Ask again with `fabula ask {study.id}`; what was answered is not asked again."):
-        for question in questions:
+    with working_on(store, study.id, f"Ask on with `fabula ask {study.id}`; what was answered is kept."):
+        for number, question in enumerate(questions):
+            going.how = _how(study.id, questions[number:])
             answer = await _one(study, question, shown)
             answers.append(asdict(answer))
             if not as_json:
-                _print(answer, alone=len(questions) == 1)
+                print_asked(answer, alone=len(questions) == 1)
         if not questions:
             shown.close()
             say(f"What do you want to know of {_about(study)}? An empty line ends.", "dim")
@@ -138,6 +140,13 @@ async def _converse(study: Study, questions: Sequence[str], shown: Board, *, as_
     else:
         say()
         say(f'Ask on: `fabula ask {study.id} "…"`', "dim")
+
+
+def _how(run: str, left: Sequence[str]) -> str:
+    """How to ask on in the same conversation what was not answered."""
+    from fabula.cli._output import shell_word
+
+    return f"What was answered is kept. Ask on with `fabula ask {run} {' '.join(map(shell_word, left))}`."
 
 
 async def _talk(study: Study, shown: Board) -> None:
@@ -151,7 +160,8 @@ async def _talk(study: Study, shown: Board) -> None:
             return
         if not line or line.lower() in _LEAVE:
             return
-        _print(await _one(study, line, shown), alone=True)
+        going.how = _how(study.id, [line])
+        print_asked(await _one(study, line, shown), alone=True)
 
 
 async def _one(study: Study, question: str, shown: Board) -> Answer:
@@ -166,7 +176,8 @@ def _about(study: Study) -> str:
     return study.title.removeprefix("Questions: ")
 
 
-def _print(answer: Answer, *, alone: bool) -> None:
+def print_asked(answer: Answer, *, alone: bool) -> None:
+    """An answer with its sources, or where it was looked for; with its question, unless it stands `alone`."""
     from fabula.cli._output import first_line, show
     from fabula.cli._reading_words import NOT_SAID, print_answer
 

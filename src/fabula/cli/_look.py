@@ -31,7 +31,10 @@ def show(
     text: Annotated[bool, typer.Option("--text", help="Print the whole text, and nothing else.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Show a book: its chapters and passages, plans, memory, what was edited, models and usage; or a reading: its chunks and merges."""
+    """Show a book: its chapters and passages, plans, memory, what was edited, models and usage.
+
+    Of a reading it shows chunks and merges; of a conversation the questions and answers.
+    """
     import sys
 
     from fabula.cli._going import usage_of
@@ -61,10 +64,19 @@ def _show_reading(store: Store, run: str, *, text: bool, as_json: bool) -> None:
 
     from fabula.cli._output import print_json
     from fabula.cli._reading_look import print_reading, reading_dict
-    from fabula.read import Study
+    from fabula.cli._talks import print_talk, talk_dict
+    from fabula.read import Study, report_of
+    from fabula.ways import is_conversation
 
     study = Study.open(store, run)
-    if as_json:
+    if is_conversation(store, study.run.row):
+        if as_json:
+            print_json(talk_dict(store, study))
+        elif text:
+            sys.stdout.write(report_of(talk_dict(store, study)))
+        else:
+            print_talk(study)
+    elif as_json:
         print_json(reading_dict(store, study))
     elif text:
         sys.stdout.write(study.report())

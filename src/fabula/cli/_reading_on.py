@@ -327,12 +327,15 @@ def write_files(study: Study, task: ReadTask, result: dict[str, Any] | None = No
 
 
 def export_reports(store: Store, run: str, paths: Sequence[str]) -> list[str]:
-    """Write the report of a reading to files. Raises InputError where one cannot be written."""
+    """Write the report of a reading, or the questions and answers of a conversation, to files. Raises InputError where one cannot be."""
+    from fabula.cli._talks import talk_dict
     from fabula.read import Study
+    from fabula.ways import is_conversation
 
     task = ReadTask(Models(), Spending(), tuple(paths))
     task.check()
-    return write_files(Study.open(store, run), task)
+    study = Study.open(store, run)
+    return write_files(study, task, talk_dict(store, study) if is_conversation(store, study.run.row) else None)
 
 
 def _end(study: Study, task: ReadTask) -> None:

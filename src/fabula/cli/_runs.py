@@ -134,7 +134,7 @@ def export(
     out: Annotated[
         list[str] | None,
         typer.Option(
-            help="The book: .md, .epub, .docx or .txt; the report of a reading: .md or .json. Repeatable.",
+            help="The book: .md, .epub, .docx or .txt; of a reading the report, of a conversation its answers: .md or .json. Repeatable.",
             metavar="FILE",
             show_default=False,
         ),
@@ -142,7 +142,7 @@ def export(
     credit: Annotated[bool, typer.Option("--credit", help="Say which model wrote and the share of machine text.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Write a run's book or report, or its whole journal, to files."""
+    """Write a run's book, report, or questions and answers, or its whole journal, to files."""
     from fabula.cli._output import print_json, say
     from fabula.cli._reading_on import export_reports
     from fabula.errors import InputError
