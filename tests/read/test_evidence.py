@@ -250,3 +250,33 @@ def test_any_answer_of_a_model(text: str, claim: str, quote: str) -> None:
     for kind in ("prose", "code"):
         f = finder(text, kinds=[kind])
         right(f, f.find(claim, quote))
+
+
+# -- what is no evidence -------------------------------------------------------------------------------------------------------
+
+
+def test_a_quote_that_has_nothing_to_do_with_the_claim_is_none() -> None:
+    f = finder(TEXT["en"])
+    assert f.find("The moon is made of green cheese and nobody minds.", "Mira").support == "none"
+    assert f.find("Mira kept the ninth key.", "ninth key under the loose board").support == "quoted"
+    assert f.find("Девятый ключ лежал под доской.", "ninth key under the loose board").support == "quoted", "a claim in another script"
+
+
+def test_code_that_only_names_is_said_to_name() -> None:
+    found = finder(CODE, kinds=["code"]).find("`VaultKeeper` objects are deleted after thirty days.", "")
+    assert found.support == "named"
+    assert "class VaultKeeper" in found.quote
+
+
+def test_a_script_on_one_line_quotes_what_it_is_about() -> None:
+    text = ";".join(f"function f{n}(x){{return x*{n}}}" for n in range(4_000))
+    found = finder(text, kinds=["code"]).find("The function `f2718` multiplies by 2718.", "")
+    assert "f2718" in found.quote
+    assert found.quote in text
+
+
+def test_what_is_not_found_in_several_files_is_put_to_the_nearest() -> None:
+    texts = ["Apples are red.\n", "The boat lies in the harbour and is old.\n"]
+    chunk = Chunk(0, 50, (Part(0, 1, 1, "a"), Part(1, 1, 1, "z")))
+    found = Finder(chunk, texts).find("Someone renamed a boat in some harbour long ago, they say, secretly.", "")
+    assert (found.support, found.document) == ("none", 1)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import random
+import re
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from fabula.text import best_quote, find_loop, find_quote, find_requoted, lexical_terms, repeated_share, sentences
+from fabula.text._quotes import _folded
 from tests.text.samples import BALLAD, CHANT_ZH, CODE, DIALOGUE, DIALOGUE_RU, EN, JA, NEXT_EN, RU, TEXTS, ZH
 from tests.text.test_tokens import ANY
 
@@ -161,13 +163,79 @@ def test_find_quote_in_other_languages() -> None:
     assert find_quote("wait... he", "“Wait,” but: wait… he") is not None
 
 
-@given(st.text(st.sampled_from("ab灯 \n.-—“\"'…"), max_size=40), st.integers(0, 40), st.integers(0, 40))
-def test_a_piece_is_always_found(text: str, a: int, b: int) -> None:
-    piece = text[a:b]
+RUNS = {
+    "blanks": " ",
+    "lines": "\n",
+    "dashes": "-",
+    "dashes with blanks": " —",
+    "quote marks": '"',
+    "kinds of quote marks": "“'",
+    "dots": "….",
+}
+
+
+@pytest.mark.parametrize("run", RUNS.values(), ids=RUNS)
+def test_a_long_run_before_a_quote_is_linear_work(run: str) -> None:
+    """A search that begins anew at each character of the run would take minutes for each of these."""
+    row = run * (200_000 // len(run))
+    for mark in ("— ", "“—", "… "):
+        assert find_quote(f"{mark}she left", f"a{row}b and she never left") is None
+        end = f"b; {mark}\nshe left".replace("—", "--")
+        assert find_quote(f"{mark}she left", f"a{row}{end}") == (len(row) + 4 - (mark == "— "), len(row) + 1 + len(end))
+
+
+@pytest.mark.parametrize("run", RUNS.values(), ids=RUNS)
+def test_a_run_is_one_piece(run: str) -> None:
+    """However long it is, it is looked at once and no search begins inside it."""
+    sizes = [[(form, start) for form, start, _ in _folded(f"a{run * n}b")] for n in (50, 5_000)]
+    assert len(sizes[0]) == len(sizes[1]) <= len(("edge", "a", "edge", "run", "edge", "b", "edge"))
+    assert [form for form, _ in sizes[0]] == [form for form, _ in sizes[1]]
+
+
+@pytest.mark.parametrize(
+    ("quote", "text", "start"),
+    [
+        ("cat", "concatenation", None),
+        ("cat", "Concatenation of a cat.", 19),
+        ("the cat", "bathe cats; “the cat”", 13),
+        ("50", "1500, 505 and 150", None),
+        ("50", "1500 or 50%", 8),
+        ("‘50 crowns’", "150 crowns, “50 crowns”", 12),
+        ("cat", "cat_food, my_cat", None),
+        ("cafe", "cafe\u0301s and cafe\u0301", None),
+        ("known", "well-known", 5),
+        ("кот", "который скотина", None),
+        ("— кот", "который — скот — который; –кот", 25),
+        ("дом 5", "дом 57, дом\n5", 8),
+        ("не", "нет, она не она", 9),
+        ("灯", "我不是来找灯的", 5),
+        ("找灯", "来找\n灯的", 1),
+        ("15年", "2015年，15年", 6),
+        ("iPhone", "用iPhone拍", 1),
+        ("の家", "彼女の家へ", 2),
+        ("서울", "서울에서", 0),
+        ("He left.", "so: He\nleft...", 4),
+    ],
+)
+def test_a_quote_cuts_no_word(quote: str, text: str, start: int | None) -> None:
+    span = find_quote(quote, text)
+    assert (span and span[0]) == start
+
+
+@given(st.text(st.sampled_from("ab5灯 \n.-—“\"'…"), max_size=40), st.integers(0, 2**32))
+def test_a_piece_is_always_found(text: str, seed: int) -> None:
+    """A piece that cuts no word; one that does is found only where it stands whole."""
+    rnd = random.Random(seed)
+    a, b = sorted((rnd.randint(0, len(text)), rnd.randint(0, len(text))))
+    piece = text[a:b].strip()
+    edges = [m.start() for m in re.finditer(r"(?<![ab5])|(?![ab5])", text)]
     span = find_quote(piece, text)
-    assert (span is None) == (piece.strip() == "")
+    whole = any(text.startswith(piece, at) and at + len(piece) in edges for at in edges)
+    assert span is not None if piece and whole else not piece or span is None or span[0] in edges
     if span:
-        assert text[slice(*span)] == piece.strip()
+        assert set(span) <= set(edges)
+        same = [re.sub(r"[^ab5灯]", "", part) for part in (text[slice(*span)], piece)]
+        assert same[0] == same[1]
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ from fabula.text._terms import lexical_terms
 _WORDS, _CHARACTERS = 12, 20
 _GRAM_WORDS, _GRAM_CHARACTERS = 5, 8
 _PLACES = 8
+_SOUGHT = 8
 _UNCUT = f"{HAN}{KANA}{SOUTHERN}{HANGUL}"
 _WORD = rf"[^\W{_UNCUT}]+(?:[\u0300-\u036f]+[^\W{_UNCUT}]*)*"
 _SPACED = lazily(_WORD)
@@ -97,7 +98,7 @@ def _folded(text: str) -> Iterator[tuple[str, int, int]]:
             yield piece, start, end
             yield _EDGE, end, end
         elif kind == "gap" and piece.isspace():
-            east = 0 < start and end < len(text) and _EAST().match(text[start - 1]) and _EAST().match(text[end])
+            east = start > 0 and end < len(text) and _EAST().match(text[start - 1]) and _EAST().match(text[end])
             yield "" if east else " ", start, end
         elif kind == "dots" and ("…" in piece or len(piece) > len("..")):
             yield "...", start, end
@@ -135,8 +136,8 @@ def find_quote(quote: str, text: str) -> tuple[int, int] | None:
     at = text.find(bare)
     if at >= 0 and not _cuts_word(text, at) and not _cuts_word(text, at + len(bare)):
         return at, at + len(bare)
-    longest = max((match.group() for match in _SPACED().finditer(bare)), key=len, default="")
-    if longest not in text:
+    words = sorted(set(_SPACED().findall(bare)), key=lambda word: (-len(word), word))
+    if any(word not in text for word in words[:_SOUGHT]):  # most quotes that do not stand in the text end here, at little cost
         return None
     wanted = "".join(form for form, _, _ in _folded(bare))
     inner = wanted.strip(' "')
