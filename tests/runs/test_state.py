@@ -208,6 +208,14 @@ def test_two_branches_are_compared_by_what_they_do_not_share(store: Store) -> No
     assert found["book/direction"] == (None, "left")
 
 
+def test_texts_whose_tokens_were_counted_do_not_pile_up(store: Store) -> None:
+    run = opened(store, Novel(), new(store, Novel()), Toy())
+    texts = [f"{n} " + "boat " * 30_000 for n in range(20)]
+    counts = [run.count(text, 1.0) for text in texts]
+    assert sum(map(len, run._counts)) <= 1_000_000
+    assert [run.count(text, 2.0) for text in texts] == [2 * count for count in counts]
+
+
 def test_sizes_are_about_right() -> None:
     for value in ("x" * 500, ["ab"] * 100, {"k": [1, 2.5, None, True, "лодка" * 40]}, {"a": {"b": "c" * 99}}):
         assert 0.6 < size(value) / len(json.dumps(value, ensure_ascii=False)) < 1.8

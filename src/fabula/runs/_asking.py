@@ -32,7 +32,7 @@ from fabula.errors import (
     Unsupported,
 )
 from fabula.models import Event, Finish, Message, Model, Request, TextDelta, Usage, closing, extract_json, validate
-from fabula.runs._facts import ModelFacts
+from fabula.runs._facts import Limits, ModelFacts
 from fabula.runs._progress import Answered, Asked, Noted, Wrote
 from fabula.store import Address, CallRow, Store
 
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 _FREE = (AuthFailed, RateLimited, TooLarge, TooLong, Unreachable, Unsupported)
 """Failures after which the server has certainly done no work that costs anything."""
 
+_NO_LIMITS = Limits()
 _MOST_TRIES = 10_000
 _WATCHED = 400
 """Characters between two looks at a stream."""
@@ -227,7 +228,8 @@ async def _send(ctx: Context, question: Ask, address: Address, request: Request,
             window=facts.window,
         )
     worst = Usage(prompt_tokens, most, 0, facts.cost(prompt_tokens, most), estimated=True)
-    run.limits.check(run.store.usage(run.id), worst, facts)
+    if run.limits != _NO_LIMITS:
+        run.limits.check(run.store.usage(run.id), worst, facts)
     asked = ctx.journal(
         "asked",
         _row(

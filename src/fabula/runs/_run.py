@@ -39,7 +39,8 @@ from fabula.store import (
 from fabula.text import TokenRatio, count_tokens
 
 _PROMPTS = Path(__file__).parent / "prompts"
-_COUNTED = 4_096
+_COUNTED = 1_000_000
+"""Characters of texts whose tokens are known."""
 _TEXTS_KEPT = 8_000_000
 """Characters of source texts that stay in memory."""
 
@@ -91,6 +92,7 @@ class Run:
         self._taking = 0
         self.engine_prompts = Prompts(_PROMPTS, str(self.row.premise.get("language", "en")))
         self._counts: dict[str, int] = {}
+        self._counted = 0
         self._texts: OrderedDict[str, str] = OrderedDict()
         self._ratios: dict[str, TokenRatio] = {}
         self.load()
@@ -175,8 +177,10 @@ class Run:
         """Tokens of a text: as `text.count_tokens` counts, times the ratio, rounded up."""
         known = self._counts.get(text)
         if known is None:
-            if len(self._counts) >= _COUNTED:
+            self._counted += len(text)
+            if self._counted > _COUNTED:
                 self._counts.clear()
+                self._counted = len(text)
             known = self._counts[text] = count_tokens(text)
         return int(-(-known * ratio // 1))
 
