@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import closing, suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from fabula.errors import InputError, LanguageUnfit, LimitReached, NotPossible, RunError, ServerFailed, TimedOut
 from fabula.memory import Memory
-from fabula.models import Answer, Fault, Misbehaving, Profile, Scripted, Usage
+from fabula.models import Answer, Fault, Misbehaving, Profile, Request, Scripted, Usage
 from fabula.read import WAYS, Reading, SourceOptions, Study, Task, plan_only, report_of
 from fabula.runs import Limits, StepDone, fork, replay
 from fabula.store import CallRow, RunRow, Store, TextRow, open_store
@@ -305,3 +306,86 @@ async def test_several_sources_and_same_names(store: Store, tmp_path: Path) -> N
     result = await read(store, [tmp_path / "a", tmp_path / "b"], Copyist(200))
     paths = {c["path"] for c in result["claims"]}
     assert len(paths) == 2, "two files of one name are told apart"
+
+
+async def test_two_questions_cite_each_its_own_lines(store: Store, tmp_path: Path) -> None:
+    """What is looked up for a question never stands for what was looked up for another."""
+    path = tmp_path / "town.txt"
+    path.write_text("The harbour wall of town is green.\n\nIlse rings the bell at 1234 sharp.\n\nThe tower has 5678 steps.\n", "utf-8")
+
+    class Forgetful(Copyist):
+        """Notes nothing while it reads, and finds the lines only when it is asked for them."""
+
+        def say_chunk(self, request: Request) -> dict[str, Any]:
+            whole = super().say_chunk(request)
+            task = request.messages[0].content
+            wanted = [c for c in whole["claims"] if ("bell" in task and "bell" in c["text"]) or ("steps" in task and "steps" in c["text"])]
+            return {**whole, "claims": wanted, "summary": "A town."}
+
+    result = await read(store, [path], Forgetful(200), "What town is it")
+    talk = Study.conversation(store, result["run"], model=Forgetful(200), memory=Memory(store))
+    first, second = await talk.ask("bell sharp 1234"), await talk.ask("tower steps 5678")
+    third = await talk.ask("bell sharp 1234")
+    for answer, number in ((first, "1234"), (second, "5678"), (third, "1234")):
+        assert answer.found
+        assert all(number in claim["quote"] for claim in answer.claims), answer
+    talk.close()
+
+
+async def test_only_what_is_supported_is_remembered(store: Store, tmp_path: Path) -> None:
+    path = tmp_path / "a.md"
+    path.write_text("Peter Orre lives in the old tower and is 1234 days old.\n", "utf-8")
+
+    class Inventing(Copyist):
+        def say_chunk(self, request: Request) -> dict[str, Any]:
+            whole = super().say_chunk(request)
+            whole["relations"] = [
+                {"subject": "Peter Orre", "relation": "lives in", "object": "the old tower"},
+                {"subject": "Somebody", "relation": "murdered", "object": "the Pope"},
+            ]
+            whole["entities"] = [{"name": "Sabine", "kind": "person", "about": "a duchess from far away"}]
+            return whole
+
+    memory = Memory(store)
+    study = start(store, [path], Inventing(200))
+    await study.read()
+    texts = [r.text for r in memory.records(study.view())]
+    study.close()
+    assert any("lives in" in text for text in texts)
+    assert not [text for text in texts if "Pope" in text or "Sabine" in text]
+
+
+async def test_a_limit_throws_no_answer_away(store: Store, book: Path) -> None:
+    """Several chunks are asked for in one step: those that arrived are journaled, and not asked again."""
+    study = start(store, [book], Copyist(200), "Which code has vault Birchfield?", way="ask", limits=Limits(calls=5))
+    with pytest.raises(LimitReached):
+        await study.read()
+    study.close()
+    assert len(store.rows(CallRow, run=study.id, status="answered")) == 5
+    study = Study.open(store, study.id, model=Copyist(200), memory=Memory(store))
+    await study.read()
+    prompts = [str(c.prompt) for c in store.rows(CallRow, run=study.id, status="asked")]
+    assert len(prompts) == len(set(prompts)), "nothing was asked twice"
+    study.close()
+
+
+async def test_a_waiting_question_is_reopened(store: Store, book: Path) -> None:
+    result = await read(store, [book], Copyist(200))
+    model = Misbehaving(Copyist(200), ("server_error",), rate=1.0)
+    talk = Study.conversation(store, result["run"], model=model, memory=Memory(store))
+    with pytest.raises(ServerFailed):
+        await talk.ask(f"code vault {NAMES[1]}?")
+    talk.close()
+    for named in (talk.id, result["run"]):
+        again = Study.conversation(store, named, model=Copyist(200), memory=Memory(store))
+        assert again.id == talk.id
+        again.close()
+    again = Study.conversation(store, talk.id, model=Copyist(200), memory=Memory(store))
+    assert (await again.ask(f"code vault {NAMES[1]}?")).found
+    again.close()
+
+
+def test_a_source_that_cannot_be_read_leaves_nothing(store: Store, book: Path, tmp_path: Path) -> None:
+    with pytest.raises(InputError):
+        Study.start(store, [str(book), str(tmp_path / "missing")], Task(), model=Copyist())
+    assert store.rows(TextRow) == []
