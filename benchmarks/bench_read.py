@@ -82,10 +82,15 @@ from pathlib import Path
 from fabula.store import open_store
 from tests.read.models import Copyist
 from tests.read.reading import start
+class Forgetful(list):
+    def append(self, request):
+        pass
 async def main():
+    model = Copyist(200)
+    model.requests = Forgetful()
     with closing(open_store({library!r})) as store:
         began = time.process_time()
-        study = start(store, [Path({folder!r})], Copyist(200), chunk_tokens=8_000, way="tree")
+        study = start(store, [Path({folder!r})], model, chunk_tokens=8_000, way="tree")
         gathered = time.process_time() - began
         await study.read()
         spent = time.process_time() - began
