@@ -27,8 +27,13 @@ _BESIDE = 256
 """Missing vectors that are made before the work begins; more are made beside it, and until then recall goes by words."""
 
 
-def open_library(settings: Settings, *, create: bool = False) -> Store:
+def open_library(settings: Settings, *, create: bool = False, begin: str = "fabula write") -> Store:
     """The library of the settings. Only what begins something makes one where there is none, so that a mistyped path is noticed.
+
+    Args:
+        settings: name it.
+        create: make it where there is none.
+        begin: the command to name that makes one.
 
     Raises:
         NotFound: there is none, and `create` is not set.
@@ -42,7 +47,7 @@ def open_library(settings: Settings, *, create: bool = False) -> Store:
     named = "library" in settings.sources  # before the first story, the default place is simply empty
     if not create and named and place != ":memory:" and not Path(place).expanduser().exists():
         where = settings.sources.get("library", "default")
-        raise NotFound(f"There is no library {place} ({where}).", "Begin one with `fabula write`, or correct --library or FABULA_LIBRARY.")
+        raise NotFound(f"There is no library {place} ({where}).", f"Begin with `{begin}`, or correct --library or FABULA_LIBRARY.")
     try:
         return open_store(settings.library)
     except LibraryDamaged as error:

@@ -487,7 +487,9 @@ def write_report(result: Mapping[str, Any], path: Path) -> Path:
         part.replace(target)
     except OSError as error:
         part.unlink(missing_ok=True)
-        raise InputError(f"{target} cannot be written: {error.strerror or error}.", "Write the report to another place.") from error
+        raise InputError(
+            f"{target} cannot be written: {error.strerror or error}.", "Name a file in another folder, or check the disk."
+        ) from error
     return target
 
 

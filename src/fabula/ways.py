@@ -242,6 +242,17 @@ def _name_of_reading(path: Path, task: Task, model: str) -> str:
     return f"read-for-story:{whole.hexdigest()[:32]}"
 
 
+def unfinished(store: Store, *, reading: str = "", opening: str = "") -> str | None:
+    """The novel, begun last and not finished, that goes on from a book: from its reading, or from its text as the opening."""
+    from fabula.store import RunRow
+    from fabula.write import Story
+
+    wanted = ("reading", reading) if reading else ("opening", opening)
+    found = [row.id for row in store.rows(RunRow, kind=Story.kind, newest_first=True) if row.premise.get(wanted[0]) == wanted[1]]
+    states = {one["run"]: one["state"] for one in glances(store)} if wanted[1] and found else {}
+    return next((run for run in found if states.get(run, "finished") != "finished"), None)
+
+
 def left(limits: Limits, before: Mapping[str, float], after: Mapping[str, float]) -> Limits:
     """What a novel may spend after the same command has read for it: `before` and `after` are the reading's usage."""
     from fabula.runs import Limits

@@ -140,3 +140,22 @@ def test_a_question_that_a_limit_left_waiting(fabula: Fabula, reading: str) -> N
     again = fabula("ask", talk, question, "--json")
     assert (again.code, again.json["run"], len(again.json["answers"])) == (0, talk, 1)
     assert fabula("runs", "show", talk, "--json").json["waiting"] == ""
+
+
+@pytest.mark.parametrize("first", ["nope", "3aca5e", "0123456789"])
+def test_a_mistyped_run_is_no_question(fabula: Fabula, reading: str, reader: Copyist, first: str) -> None:
+    done = fabula("ask", first, f"code of {NAMES[1]}")
+    assert done.code == 2
+    assert repr(first) in done.err
+    assert not reader.requests
+
+
+def test_a_first_word_that_may_be_a_question_is_told(fabula: Fabula, reading: str) -> None:
+    assert "taken as a question" in fabula("ask", "summarize/everything/that-is-there", f"code of {NAMES[1]}").err
+    assert "taken as a question" not in fabula("ask", "谁有钥匙", f"code of {NAMES[1]}").err
+
+
+def test_a_missing_library_is_begun_by_reading(fabula: Fabula, home: Path) -> None:
+    done = fabula("ask", "Who?", "--library", "none.db")
+    assert done.code == 2
+    assert "Begin with `fabula read`" in done.err

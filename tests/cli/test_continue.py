@@ -178,3 +178,20 @@ def test_what_is_no_manuscript_is_refused(fabula: Fabula, home: Path, author: Au
     for kind in ("EPUB", "DOCX", "Markdown", "TXT"):
         assert kind in done.err
     assert not author.requests
+
+
+@pytest.mark.parametrize("long", [True, False])
+def test_an_unfinished_novel_of_the_same_book_is_named(fabula: Fabula, home: Path, author: Author, long: bool) -> None:
+    if long:
+        as_markdown(home / "book.md")
+    else:
+        (home / "book.md").write_text("# One\n\nMira looked at the sea. The lamp was lit.\n")
+    command = ("write", "--continue", "book.md", "--words", "2000", "--auto", "--steps", "1")
+    first = fabula(*command)
+    assert first.code == 0, first.err
+    assert "not finished" not in first.err
+    begun = fabula("runs", "list", "--json").json["runs"][0]["run"]
+    again = fabula(*command)
+    assert again.code == 0, again.err
+    assert f"`fabula runs resume {begun}`" in again.err
+    assert "begins another one beside it" in again.err

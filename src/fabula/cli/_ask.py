@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from fabula.store import Store
 
 _ID = re.compile(r"[0-9a-f]{12}")
+_TOKEN = re.compile(r"[\w.-]{1,20}")
+"""What may be a run's name rather than a question."""
 _LEAVE = ("quit", "exit", "q")
 
 
@@ -53,7 +55,7 @@ def ask(
     from fabula.opening import open_library, opened
 
     talks = not as_json and sys.stdin.isatty() and sys.stdout.isatty()
-    with closing(open_library(models.settings())) as store:
+    with closing(open_library(models.settings(), begin="fabula read")) as store:
         run, questions = _split(store, list(words or ()))
         _say_unfinished(store, run)
     if not questions and not talks:
@@ -98,12 +100,28 @@ def _split(store: Store, words: list[str]) -> tuple[str, list[str]]:
         except NotFound:
             if _ID.fullmatch(words[0]):  # an id rather than a question
                 raise
+            _check_first(words)
     if words.count("-") > 1:
         raise InputError("Standard input cannot be read twice.", "Give - once.")
     questions = [text_of(word, "the question") if word == "-" else word.strip() for word in words]
     if not all(questions):
         raise InputError("A question is empty.", 'Ask like this: `fabula ask RUN "Who has the key?"`.')
     return run or latest_reading(store), questions
+
+
+def _check_first(words: list[str]) -> None:
+    """A first word before other questions is more likely a mistyped run. Raises InputError; says where it is taken as a question."""
+    from fabula.cli._output import say
+
+    first = words[0].strip()
+    if len(words) < 2 or not first.isascii() or " " in first or first == "-" or first.endswith("?"):
+        return
+    if _TOKEN.fullmatch(first):
+        raise InputError(
+            f"There is no run {first!r}, and it is no question either.",
+            "See the runs with `fabula runs list`; write a question with its `?`.",
+        )
+    say(f"There is no run {first!r}; it is taken as a question.", "yellow")
 
 
 def _say_unfinished(store: Store, run: str) -> None:

@@ -74,6 +74,8 @@ def continue_book(path: Path, story: StoryOptions, shape: Mapping[str, Any], pre
     if not is_long(book):
         told = story.premise(premise, mode="write", found=opening_of(book, path), **shape)
         task.check()
+        if not _another(_begun(told, task), asks=asks):
+            return
         start(with_series(told, task.models), task, seed=story.seed, anyway=story.anyway)
         return
     if story.opening:
@@ -87,6 +89,33 @@ def continue_book(path: Path, story: StoryOptions, shape: Mapping[str, Any], pre
     if not _chapters_are_right(book, told.language, asks=asks):
         return
     _read_and_write(BookToRead(path, book, language), with_series(told, task.models), story, task, asks=asks)
+
+
+def _begun(told: Premise, task: Task) -> str | None:
+    """The unfinished novel of the same short manuscript."""
+    from contextlib import closing
+
+    from fabula.opening import open_library
+    from fabula.ways import unfinished
+
+    settings = task.models.settings()
+    if not Path(settings.library).expanduser().is_file():
+        return None
+    with closing(open_library(settings)) as store:
+        return unfinished(store, opening=told.opening)
+
+
+def _another(begun: str | None, *, asks: bool) -> bool:
+    """Say that a novel of this book is not finished; whether another one is to be begun beside it."""
+    from fabula.cli._input import ask_yes
+
+    if begun is None:
+        return True
+    say(f"A novel that goes on from this book is not finished: `fabula runs resume {begun}` goes on with it.", "yellow")
+    if asks:
+        return ask_yes("Begin another one beside it?", default=False)
+    say("This command begins another one beside it.", "yellow")
+    return True
 
 
 def _chapters_are_right(book: Any, language: str, *, asks: bool) -> bool:
@@ -131,7 +160,7 @@ async def _read(
     """The reading of a book, what it had spent before, and what a novel needs of it; None = the person does not want it read."""
     from fabula.cli._reading_on import ReadTask, read_on
     from fabula.cli._reading_words import print_end
-    from fabula.ways import study_of
+    from fabula.ways import study_of, unfinished
 
     shown = board(plain=task.as_json)
     before = signals.before_exit
@@ -146,6 +175,9 @@ async def _read(
         study = study_of(wanted, things, listen=shown, limits=task.spending.limits(), tell=gathering(shown), anyway=anyway)
     finally:
         shown.close()
+    if not _another(unfinished(things.store, reading=study.id), asks=asks):
+        study.close()
+        return study, {}, None
     how = f"Go on with the same command; the reading alone goes on with `fabula runs resume {study.id}`."
     try:
         with working_on(things.store, study.id, how):

@@ -226,8 +226,9 @@ class Budget:
         )
         for what, needed, limit, spent, unit in checks:
             if limit is not None and needed > limit:
+                one = unit.removesuffix("s") if limit == 1 else unit
                 raise LimitReached(
-                    f"The limit of {limit:g} {unit} could be exceeded: {spent:.6g} are spent, with the next call it could be {needed:.6g}.",
+                    f"The limit of {limit:g} {one} could be exceeded: {spent:.6g} are spent, with the next call it could be {needed:.6g}.",
                     what=what,
                     limit=limit,
                     spent=spent,

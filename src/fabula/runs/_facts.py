@@ -58,6 +58,10 @@ class ModelFacts:
         return (prompt_tokens * self.prompt_price + answer_tokens * self.answer_price) / 1_000_000
 
 
+def _unit(unit: str, count: float) -> str:
+    return (unit.removesuffix("s") if count == 1 else unit) or "for money"
+
+
 @dataclass(frozen=True, slots=True)
 class Limits:
     """What a run may spend in all, over every opening (SPEC M5). None = no limit."""
@@ -87,7 +91,7 @@ class Limits:
         ):
             if limit is not None and so_far + more > limit:
                 raise LimitReached(
-                    f"The limit of {limit:g} {unit or 'for money'} would be exceeded: {so_far:g} spent, up to {more:g} more asked.",
+                    f"The limit of {limit:g} {_unit(unit, limit)} would be exceeded: {so_far:g} spent, up to {more:g} more asked.",
                     f"Raise the limit (--max-{name}) and resume the run; nothing is lost.",
                     limit=name,
                     value=limit,
