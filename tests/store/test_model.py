@@ -111,9 +111,10 @@ def test_any_history_is_read_as_the_rules_say(history: list[tuple[str, list[Row]
         steps = naive.steps(line, start, end)
         assert store.steps(line, start=start, end=end) == steps
         assert store.steps(line, start=start, end=end, newest_first=True, limit=2) == sorted_back(steps)[:2]
-        ends: dict[str, tuple[int, int]] = {}
+        ends: dict[str, tuple[int, int, int]] = {}
         for s in naive.steps(line):
-            ends[s.step] = max(s.time, ends.get(s.step, (0, 0))[0]), max(s.until, ends.get(s.step, (0, 0))[1])
+            before = ends.get(s.step, (0, 0, 0))
+            ends[s.step] = max(s.time, before[0]), max(s.until, before[1]), before[2] + 1
         assert store.reached(line) == ends
         after = data.draw(st.integers(0, 14))
         assert {(p.lane, p.name, p.version): p for p in store.pieces(line, after=after)} == naive.pieces(line, after)

@@ -46,7 +46,8 @@ def overview(store: Store, run: str) -> Overview:
     row = store.run(run)
     line = store.line(row.id)
     log = store.rows(LogRow, run=row.id, newest_first=True, limit=1)
-    return Overview(row, len(store.steps(line)), log[0].wall if log else 0.0, store.holder(row.id), last_model(store, row.id))
+    steps = sum(count for _, _, count in store.reached(line).values())
+    return Overview(row, steps, log[0].wall if log else 0.0, store.holder(row.id), last_model(store, row.id))
 
 
 def last_model(store: Store, run: str) -> str:

@@ -107,7 +107,7 @@ class Run:
         self.changes += 1
         self.next = {lane: born for lane, (born, _) in self.lanes.items()}
         self._latest = -1 if len(self.line) == 1 else self.line[1].cut - 1
-        for step, (time, until) in self.store.reached(self.line).items():
+        for step, (time, until, _) in self.store.reached(self.line).items():
             self._latest = max(self._latest, time)
             for lane in step.split("+"):
                 self.next[lane] = max(self.next[lane], until)

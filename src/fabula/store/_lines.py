@@ -37,7 +37,9 @@ _UNDONE = (
     "SELECT count(*) FROM steps WHERE run = ? AND time = ? AND step = ?"
     f" AND EXISTS (SELECT 1 FROM withdrawn w WHERE w.target = steps.n >> {SHIFT})"
 )
-_REACHED = f"SELECT step, max(time), max(until) FROM steps WHERE run = ? AND time < ? AND n <= ? AND {_live('steps')} GROUP BY step"
+_REACHED = (
+    f"SELECT step, max(time), max(until), count(*) FROM steps WHERE run = ? AND time < ? AND n <= ? AND {_live('steps')} GROUP BY step"
+)
 _PIECES = f"{_PIECE.select} WHERE run = ? AND n > ? AND n <= ? AND time < ? AND {_live('pieces')} ORDER BY n"
 _SHORT_PIECES = _PIECES.replace('"value"', """CASE WHEN typeof("value") = 'text' AND length("value") <= ? THEN "value" END""")
 _VERDICT = (
@@ -114,14 +116,14 @@ def undone(database: Database, run: str, step: str, time: int) -> int:
     return int(found[0]) if found else 0
 
 
-def reached(database: Database, reaches: Sequence[Reach]) -> dict[str, tuple[int, int]]:
-    """Of every step the greatest time and end."""
-    out: dict[str, tuple[int, int]] = {}
+def reached(database: Database, reaches: Sequence[Reach]) -> dict[str, tuple[int, int, int]]:
+    """Of every step the greatest time and end, and the number of its rows."""
+    out: dict[str, tuple[int, int, int]] = {}
     for reach in reaches:
         pin = high(reach.pin)
-        for step, time, until in database.all(_REACHED, (reach.run, reach.cut, pin, pin)):
-            before = out.get(step, (time, until))
-            out[step] = max(time, before[0]), max(until, before[1])
+        for step, time, until, count in database.all(_REACHED, (reach.run, reach.cut, pin, pin)):
+            before = out.get(step, (time, until, 0))
+            out[step] = max(time, before[0]), max(until, before[1]), count + before[2]
     return out
 
 

@@ -112,8 +112,8 @@ class Store(Protocol):
     def undone(self, run: str, step: str, time: int) -> int:
         """How many takes of a step of this very run were withdrawn."""
 
-    def reached(self, line: Sequence[Reach]) -> dict[str, tuple[int, int]]:
-        """Of every step (by its lanes) that has live rows: the greatest time and the greatest end (`until`). Reads no outputs."""
+    def reached(self, line: Sequence[Reach]) -> dict[str, tuple[int, int, int]]:
+        """Of every step (by its lanes) that has live rows: the greatest time, the greatest end (`until`), how many. Reads no outputs."""
 
     def pieces(self, line: Sequence[Reach], *, after: int = 0, most: int | None = None) -> list[PieceRow]:
         """Live versions of every piece, sorted so that the last of equal (lane, name, version) counts: an ancestor's before a

@@ -298,7 +298,7 @@ class SQLiteStore:
         """How many takes were withdrawn."""
         return _lines.undone(self._db, run, step, time)
 
-    def reached(self, line: Sequence[Reach]) -> dict[str, tuple[int, int]]:
+    def reached(self, line: Sequence[Reach]) -> dict[str, tuple[int, int, int]]:
         """How far each step has come."""
         return _lines.reached(self._db, line)
 
