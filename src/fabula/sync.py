@@ -311,6 +311,12 @@ class Library:
 
         if not sources:
             raise InputError("Nothing says what to read.", 'Name a file or folder: `fabula.read("src", task="…")`.')
+        listed = next((one for one in sources if not isinstance(one, str | Path)), None)
+        if listed is not None:
+            raise InputError(
+                f"A source is a {type(listed).__name__}, not a path or an address.",
+                'Name them one by one: `fabula.read("a", "b")` or `*paths`.',
+            )
         wanted, chosen = _parted(options, Task, SourceOptions, "A reading")
 
         async def begin() -> Any:

@@ -102,7 +102,7 @@ def reasons_of(skipped: Sequence[Mapping[str, Any]]) -> list[tuple[str, int]]:
 
 def _short(why: str) -> str:
     """A reason without what differs from file to file."""
-    text = why.split(" (")[0].rstrip(".").removeprefix("It is ").removeprefix("It ")
+    text = why.split(" (")[0].split("; a line !")[0].rstrip(".").removeprefix("It is ").removeprefix("It ")
     return first_line(text, 60)
 
 
@@ -237,6 +237,8 @@ def end_lines(result: Mapping[str, Any], where: str) -> list[tuple[str, str]]:
     elif result["finished"] and c["relevant"] > 1:
         covered += f"; the answer rests on all {number(c['relevant'])} that had something to say"
     out = [(f"{covered}.", "")]
+    guesses = [f"{d['path']}: {note}" for d in c["by_document"] for note in d["notes"] if "encoding" in note]
+    out += _few([(f"{text}. If that is wrong: --encoding NAME.", "yellow") for text in guesses], where)
     out += _few([(text, "yellow") for text in result["lost"]], where)
     reasons = [(f"Not read: {number(count)} × {why}.", "dim") for why, count in reasons_of(result["skipped"])]
     out += _few(reasons, where)

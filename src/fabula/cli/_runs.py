@@ -89,14 +89,21 @@ def fork(
     run: RunArgument,
     where: Where,
     at: Annotated[
-        int | None, typer.Option("--at", min=0, metavar="STEP", help="Share the steps before this one; default: all.", show_default=False)
+        int | None,
+        typer.Option(
+            "--at",
+            min=0,
+            metavar="STEP",
+            help="Share the steps before this one (of a reading: this logical time); default: all.",
+            show_default=False,
+        ),
     ] = None,
     title: Annotated[str, typer.Option(help="Another title.", show_default=False)] = "",
     corrected: Annotated[bool, typer.Option("--corrected", help="Your later edits of what is shared hold in the branch too.")] = False,
     as_json: Json = False,
 ) -> None:
     """Begin another branch that shares a run's beginning. Nothing is copied, the run itself stays as it is."""
-    from fabula.cli._output import print_json, show
+    from fabula.cli._output import print_json, say, show
     from fabula.errors import InputError
     from fabula.opening import open_library
     from fabula.runs import fork as fork_run
@@ -106,6 +113,9 @@ def fork(
     with closing(open_library(where.settings())) as store:
         row = store.run(run)
         steps = store.steps(store.line(row.id), newest_first=True, limit=1)
+        if at is not None and is_reading(row) and not as_json:
+            last = steps[0].time if steps else 0
+            say(f"--at is a logical time of the reading, not a chunk: its steps have the times 0 to {last}; steps made at once share one.")
         cut = at if at is not None else steps[0].time + 1 if steps else 0
         if corrected and is_reading(row):
             raise InputError("A reading has no edits that a branch could share.", "Leave out --corrected.")
