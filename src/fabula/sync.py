@@ -311,7 +311,8 @@ class Library:
 
         if not sources:
             raise InputError("Nothing says what to read.", 'Name a file or folder: `fabula.read("src", task="…")`.')
-        listed = next((one for one in sources if not isinstance(one, str | Path)), None)
+        given: tuple[object, ...] = sources
+        listed = next((one for one in given if not isinstance(one, str | Path)), None)
         if listed is not None:
             raise InputError(
                 f"A source is a {type(listed).__name__}, not a path or an address.",

@@ -238,3 +238,11 @@ def test_a_limit_prints_what_is_known_as_json_and_names_the_files_again(fabula: 
     assert "Not finished" in Path("my report.md").read_text("utf-8")
     assert fabula("runs", "resume", run, "--out", "my report.md").code == 0
     assert "Not finished" not in Path("my report.md").read_text("utf-8")
+
+
+def test_a_guessed_encoding_is_told(fabula: Fabula, home: Path, reader: Copyist) -> None:
+    text = "Код хранилища Альфа записан в старой книге, которую смотритель маяка прячет под лестницей. " * 6
+    Path("old.txt").write_bytes(text.encode("cp1251"))
+    done = fabula("read", "old.txt", "--task", "List.")
+    assert done.code == 0, done.err
+    assert "old.txt: encoding guessed: cp1251. If that is wrong: --encoding NAME." in done.err
