@@ -72,6 +72,7 @@ def test_inflections_count_and_other_words_do_not() -> None:
         ("hope", "hoping", "hop"),
         ("use", "using", "usher"),
         ("day", "days", "dab"),
+        ("possible", "possibility", "possum"),
         ("1812", "1812", "181"),
     ]:
         first, second = rank(question, [same, other])

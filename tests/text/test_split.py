@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from fabula.errors import InputError
 from fabula.text import Span, _split, _tokens, count_tokens, split
 from fabula.text._chars import inside_word
+from fabula.text._prose import PARAGRAPH, Prose
 from tests.text.samples import EN, RU, TEXTS, ZH
 from tests.text.test_tokens import ANY
 
@@ -39,6 +40,8 @@ PIECES = st.sampled_from(
         "—",
         '"',
         "# A\n",
+        ";\n",
+        "/x\n",
     ]
 )
 
@@ -176,12 +179,24 @@ def test_what_is_no_heading(line: str) -> None:
 
 
 def test_fenced_blocks_stay_whole() -> None:
-    fence = "```python\na = 1\n\nb = 2\n\nc = 3\n```\n\n"
-    text = (EN[:250] + "\n\n" + fence) * 12
-    for span in split(text, 100):
-        assert text[span.start : span.end].count("```") % 2 == 0
-    broken = EN + "\n\n```\n\n" + EN + "\n\n" + EN
-    assert all(broken[: span.end].endswith("\n\n") for span in split(broken, 170)[:-1]), "a fence that is never closed is none"
+    for fence in ("```python", "```", "~~~"):
+        text = (EN[:250] + f"\n\n{fence}\n" + "a = b + c\n\n" * 9 + f"{fence[:3]}\n\n") * 12
+        for span in split(text, 200):
+            assert text[span.start : span.end].count(fence[:3]) % 2 == 0
+
+
+@pytest.mark.parametrize("end", ["", "```\n\nThe end."])
+def test_a_fence_that_is_not_closed_soon_is_none(end: str) -> None:
+    text = "```\n\n" + "The tide was low.\n\n" * 1_200 + end
+    cuts = Prose(text, 999, 99).block(0, len(text))
+    assert cuts.scores[2:1_000:2] == [PARAGRAPH] * 499
+
+
+def test_counts_are_exact_where_line_breaks_belong_to_marks() -> None:
+    """Behind marks a slash on the next line is of the same piece: `;\\n//` is one token."""
+    for text in ("a = b;\n// tides\n", "a = b;\n/tides/\n", "tide;\n\n"):
+        for budget in range(16, 40):
+            check(text * 30, split(text * 30, budget), budget)
 
 
 def test_scene_breaks_end_chunks() -> None:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fabula.text import count_tokens, split
-from fabula.text._code import quoted
+from fabula.text._code import Code, quoted
 from tests.text.samples import CODE
 from tests.text.test_split import check
 
@@ -200,6 +200,44 @@ def test_members_are_better_than_statements() -> None:
     check(CODE, spans, 110)
     starts = [CODE[span.start : span.end].lstrip("\n").split("\n")[0] for span in spans]
     assert all(start.startswith(('"""', "class", "@", "def", "    def")) for start in starts), starts
+
+
+def scores(text: str) -> dict[str, float]:
+    """How good the place before each line is, by the line without its white space."""
+    cuts = Code(text, 10_000, 1_000).block(0, len(text))
+    return dict(zip((line.strip() for line in text.splitlines()), cuts.scores, strict=True))
+
+
+def test_what_stands_above_a_declaration_belongs_to_it() -> None:
+    found = scores("x = 1\n# why\n# and how\n@first\n@second(\n    1,\n)\ndef f():\n    pass\n")
+    assert found["# why"] > 2
+    assert max(found[line] for line in ("# and how", "@first", "@second(", "1,", ")", "def f():")) < 0
+    text = "".join(f"# Why {i}.\ndef f{i}():\n    return {i}\n" for i in range(60))
+    assert all(text.startswith("# Why", span.start) for span in split(text, 100, kind="code"))
+
+
+def test_inside_a_string_nothing_is_a_declaration() -> None:
+    found = scores('class A:\n    """One.\n\nTwo.\n\nthree = 3\n    """\n\n    def f(self):\n        pass\n')
+    assert max(found["Two."], found["three = 3"], found['"""']) < 0
+    assert found["def f(self):"] > 4
+    found = scores("/**\n * One.\n *\n * Two.\n */\nint f(void);\n")
+    assert 0 > found["* Two."] > found["*"]
+
+
+def test_statements_of_functions_are_no_members() -> None:
+    allman = scores("int f(int a)\n{\n    int low = a;\n\n    low = 2;\n    return low;\n}\n")
+    assert max(allman["low = 2;"], allman["return low;"]) < 2
+    nested = scores("def f():\n    class A:\n        def g(self):\n            pass\n\n        def h(self):\n            pass\n")
+    assert nested["def h(self):"] < 2
+    assert scores("class A:\n    def g(self):\n        pass\n\n    def h(self):\n        pass\n")["def h(self):"] > 4
+    member = scores("class A\n{\npublic:\n    int g();\n\n    int h();\n};\n")
+    assert member["int h();"] > 4
+
+
+def test_a_declaration_over_several_lines_stays_whole() -> None:
+    found = scores("int a;\nint b;\n\nstatic int\nf(int low,\n  int high)\n{\n    return low;\n}\n")
+    assert found["static int"] > 4
+    assert max(found["f(int low,"], found["int high)"], found["{"]) < 0
 
 
 def test_rows_of_a_table_stay_whole() -> None:

@@ -108,6 +108,10 @@ class Prose:
     def _kind(self, at: int, body: str, line: str, following: str) -> str:
         """`heading`, `break`, `first` line of a paragraph, or ``."""
         first = body[0]
+        if first in "`~" and body[:3] in ("```", "~~~"):
+            close = self.text.find("\n" + body[:3], at, at + _FENCED)
+            self.fence_end = close + 2 if close >= 0 else 0
+            return ""
         if len(body) <= _SHORT:
             if first in "#-" and _HASHES.match(line.lstrip()):
                 return "heading"
@@ -119,9 +123,6 @@ class Prose:
                 return "heading"
             if self.blank and not first.isalnum() and _BREAK.match(body):
                 return "break"
-        if first in "`~" and body[:3] in ("```", "~~~"):
-            close = self.text.find("\n" + body[:3], at, at + _FENCED)
-            self.fence_end = close + 2 if close >= 0 else 0
         return "first" if self.blank else ""
 
 

@@ -33,7 +33,7 @@ _ROOM = 0.985
 _GOOD, _FAIR = 4.6, 2.0
 """Scores: none better is wanted; a landmark has this at least."""
 
-_KIND, _SMALL, _EACH = 3.0, 8.0, 2.0
+_KIND, _SMALL, _EACH = 3.0, 8.0, 4.0
 """Costs, where the logarithm of a hash between 0 and 1 costs one: of a point of score, of an empty chunk (by the square), of a chunk."""
 
 
