@@ -60,8 +60,10 @@ def decode_document(data: bytes, name: str, encoding: str | None, note: Callable
         return clean(_noted(broken, note))
     try:
         return clean(decode(data, name, None, lambda guess: note(f"encoding guessed: {guess}")))
-    except InputError:
+    except InputError as error:
         plain = _mostly_ascii(data)
+        if plain is None and "encoding" in error.message:
+            raise InputError(error.message, "Name its encoding (`--encoding NAME`, e.g. cp1251), or save it as UTF-8.") from error
         if plain is None:
             raise
         note("encoding unknown, windows-1252 taken: letters outside ASCII may be wrong")
