@@ -237,6 +237,8 @@ def test_a_fork_of_a_fork_sees_cut_and_pin(store: Store) -> None:
     assert outputs("root") == ["root 0", "root 1", "root 2"]
     assert outputs("child") == ["root 0", "root 1", "root 2", "child 4", "child 5"]
     assert outputs("grand") == ["root 0", "root 1", "root 2", "child 3", "grand 4"]
+    assert store.reached(store.line("grand")) == {"main": (4, 5, 5)}
+    assert store.reached(store.line("root")) == {"main": (2, 3, 3)}
     assert outputs("grand", start=1, end=4) == ["root 1", "root 2", "child 3"]
     assert outputs("grand", newest_first=True, limit=2) == ["grand 4", "child 3"]
     assert outputs("grand", limit=2) == ["root 0", "root 1"]
