@@ -7,11 +7,10 @@ is a member, below a function a statement.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from fabula.text._chars import inside_word
+from fabula.text._chars import inside_word, lazily
 from fabula.text._prose import BEFORE, CLAUSE, WORD, Cuts, inside_long_word, weighs
 
 _MEMBER, _MEMBER_DEPTH, _MEMBER_BLANK, _DECLARED = 3.0, 0.3, 2.0, 0.5
@@ -27,7 +26,7 @@ _MODIFIERS = (
     r"(?:(?:export|default|public|private|protected|internal|static|final|abstract|sealed|partial|open|data|inner|unsafe|typedef|declare"
     r"|inline|virtual|override|readonly|extern|pub(?:\([^)]*\))?|template\s*<[^>]*>)\s+)*"
 )
-_HOLDS = re.compile(
+_HOLDS = lazily(
     rf"{_MODIFIERS}(?:"
     r"(?:class|interface|trait|impl|namespace|module|package|object|protocol|extension|record|mod|service|message|contract|library"
     r"|companion\s+object|annotation|@interface)(?:\s+[\w\"$@<({]|<|\s*\{|\s*$)"
@@ -35,34 +34,34 @@ _HOLDS = re.compile(
     r"|(?:public|private|protected|signals|[\w ]*slots)\s*:|module\.exports\s*=\s*\{|export\s+default\s+\{"
     r"|(?:describe|context|suite)(?:\(|\s+['\":A-Z])|[;!(]*(?:async\s+)?(?:function\s*\(|\(\)\s*=>)|define\("
 )
-_HOLDS_ENTRIES = re.compile(r"(?:-\s+)*(?:\"[^\"]*\"|'[^']*'|[\w./-][\w./ -]*)\s*:\s*(?:[{\[]|[|>&!][\w+-]*)?\s*$|[{\[]$|-\s")
-_HOLDS_NOT = re.compile(r"(?:else|try|finally|default|case|do|except|if|for|while|with|lambda|switch|when|loop)\b|[^:]*\)\s*:\s*$")
-_DECLARES = re.compile(
+_HOLDS_ENTRIES = lazily(r"(?:-\s+)*(?:\"[^\"]*\"|'[^']*'|[\w./-][\w./ -]*)\s*:\s*(?:[{\[]|[|>&!][\w+-]*)?\s*$|[{\[]$|-\s")
+_HOLDS_NOT = lazily(r"(?:else|try|finally|default|case|do|except|if|for|while|with|lambda|switch|when|loop)\b|[^:]*\)\s*:\s*$")
+_DECLARES = lazily(
     rf"@\w|\[+[\w.\"' -]+\]+\s*$|#\[|{_MODIFIERS}(?:async\s+)?(?:class|struct|enum|interface|trait|impl|namespace|module|object|type"
     r"|union|record|function|fn|func|fun|def|sub|proc|describe|test|it)\b\s*[\w\"'$<(*]"
     r"|(?:public|private|protected|internal|static|export|pub)\s|const\s+\w+\s*=\s*(?:async\s*)?(?:\(|function)|(?:create|CREATE)\s"
 )
-_COMMENT = re.compile(r"#(?!\s*(?:include|define|if|ifdef|ifndef|el|endif|undef|pragma|error)\b|\[)|//|--\s|/\*|\*(?:\s|/|$)|;;|<!--")
-_STICKS = re.compile(r"@[\w.]+(?:\(.*\))?\s*$|\[+[\w.\"' -]+(?:\(.*\))?\]+\s*$|#!?\[.*\]\s*$|template\s*<.*>\s*$")
-_CONTINUES = re.compile(
+_COMMENT = lazily(r"#(?!\s*(?:include|define|if|ifdef|ifndef|el|endif|undef|pragma|error)\b|\[)|//|--\s|/\*|\*(?:\s|/|$)|;;|<!--")
+_STICKS = lazily(r"@[\w.]+(?:\(.*\))?\s*$|\[+[\w.\"' -]+(?:\(.*\))?\]+\s*$|#!?\[.*\]\s*$|template\s*<.*>\s*$")
+_CONTINUES = lazily(
     r"[)\]}]|(?:else|elif|elsif|except|catch|finally|rescue|ensure|and|or|end|then|fi|done|esac)\b|&&|\|\||[.?]\w|[?:+]\s|->|=>|\"\"\"|'''"
 )
 _OPEN_ENDS = ("(", "[", "{", "\\", "=", "&&", "||", "+", " and", " or", "->", "=>")
 _CLOSED_ENDS = (";", "}", "{", ":", ",", ">", "*/")
-_TOKEN = re.compile(r"\"\"\"|'''|/\*|\"(?:[^\"\\\n]|\\.)*+\"?|'(?:[^'\\\n]|\\.)*+'?|(?:#|//)[^\n]*+|`")
-_LEFT = re.compile(r"\n(?:def|class|import|from|func|function|public|private|static|#include|package|impl|fn|pub)\s[^\n]*[:;{(\w]\n")
+_TOKEN = lazily(r"\"\"\"|'''|/\*|\"(?:[^\"\\\n]|\\.)*+\"?|'(?:[^'\\\n]|\\.)*+'?|(?:#|//)[^\n]*+|`")
+_LEFT = lazily(r"\n(?:def|class|import|from|func|function|public|private|static|#include|package|impl|fn|pub)\s[^\n]*[:;{(\w]\n")
 """What does not stand at the left edge inside a string, as a rule."""
 
 _CLOSE = {'"""': '"""', "'''": "'''", "/*": "*/", "`": "`"}
-_BITS = re.compile(r"[;}]+(?![)}\];,.])\s*")
-_SMALL_BITS = re.compile(r"[,;)}\]>|&]+\s*|\s+")
+_BITS = lazily(r"[;}]+(?![)}\];,.])\s*")
+_SMALL_BITS = lazily(r"[,;)}\]>|&]+\s*|\s+")
 
 
 def quoted(text: str) -> Iterator[tuple[int, int]]:
     """The strings and comments that run over several lines, in order. Linear, whatever the text."""
     position, found = 0, dict.fromkeys(_CLOSE, -1)
     never, left = len(text) + _LONGEST_QUOTE + 1, -1
-    while match := _TOKEN.search(text, position):
+    while match := _TOKEN().search(text, position):
         position = match.end()
         opener = match.group()
         close = _CLOSE.get(opener)
@@ -75,7 +74,7 @@ def quoted(text: str) -> Iterator[tuple[int, int]]:
         if at - position > _LONGEST_QUOTE:
             continue
         if not position <= left < at:
-            torn = _LEFT.search(text, position, at)
+            torn = _LEFT().search(text, position, at)
             left = torn.start() if torn else -1
         if left >= 0:
             continue  # it was the end of one
@@ -86,7 +85,7 @@ def quoted(text: str) -> Iterator[tuple[int, int]]:
 
 def _held(head: str) -> str:
     """What is below a line: `members` of a class and the like, `entries` of data, or neither."""
-    return "members" if _HOLDS.match(head) else "entries" if _HOLDS_ENTRIES.match(head) else ""
+    return "members" if _HOLDS().match(head) else "entries" if _HOLDS_ENTRIES().match(head) else ""
 
 
 @dataclass(slots=True)
@@ -148,7 +147,7 @@ class Code:
         wide = line.expandtabs(4) if "\t" in line else line
         line_is = self._place(len(wide) - len(wide.lstrip()), body)
         depth = len(self.parents) - 1
-        if _CONTINUES.match(body):
+        if _CONTINUES().match(body):
             score = _CLOSER
         elif self._follows_on(body):
             score = BEFORE
@@ -157,15 +156,15 @@ class Code:
             if self.blank:
                 score += _ENTRY_BLANK if line_is.entry else _MEMBER_BLANK
             score = min(score, _MOST)
-            if _DECLARES.match(body) or (self.blank and _COMMENT.match(body)):
+            if _DECLARES().match(body) or (self.blank and _COMMENT().match(body)):
                 score += _DECLARED
         elif self.above.endswith(","):
             score = max(_DEEP_ROW, _ROW - _ROW_DEPTH * depth)
         else:
             score = _STATEMENT - _STATEMENT_DEPTH * min(depth, 6) + (_STATEMENT_BLANK if self.blank else 0)
-            if _DECLARES.match(body):
+            if _DECLARES().match(body):
                 score += _DECLARED
-        self.sticky = bool(_COMMENT.match(body) or _STICKS.match(body)) or (body[0] in ")]}" and line_is.head.startswith("@"))
+        self.sticky = bool(_COMMENT().match(body) or _STICKS().match(body)) or (body[0] in ")]}" and line_is.head.startswith("@"))
         self.above, self.blank, self.depth = body, False, depth
         return score
 
@@ -178,7 +177,7 @@ class Code:
         if parents:
             parent = parents[-1]
             if parent.holds is None:
-                parent.holds = "" if not parent.member or _HOLDS_NOT.match(parent.head) else _held(parent.head)
+                parent.holds = "" if not parent.member or _HOLDS_NOT().match(parent.head) else _held(parent.head)
             member, entry = bool(parent.holds), parent.holds == "entries"
         else:
             member = True
@@ -204,7 +203,7 @@ class Code:
 def inside_code_line(text: str, start: int, end: int, big: int, cuts: Cuts) -> None:
     """Cuts inside a long line, such as a script without line breaks: after statements, and inside long ones."""
     last = start
-    for match in _BITS.finditer(text, start, end):
+    for match in _BITS().finditer(text, start, end):
         at = match.end()
         if at - last < 16 or at >= end or inside_word(text, at):
             continue
@@ -218,7 +217,7 @@ def inside_code_line(text: str, start: int, end: int, big: int, cuts: Cuts) -> N
 
 def _inside_statement(text: str, start: int, end: int, big: int, cuts: Cuts) -> None:
     last = start
-    for match in _SMALL_BITS.finditer(text, start, end):
+    for match in _SMALL_BITS().finditer(text, start, end):
         at = match.end()
         if at - last < 16 or at >= end or inside_word(text, at):
             continue

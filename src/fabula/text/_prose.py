@@ -21,7 +21,7 @@ _FENCED = 20_000
 """Characters of a fenced block at most; a fence that is not closed by then is none."""
 
 _NUMBER = r"(?:\d{1,4}|[ivxlcdm]{1,8}|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|the\s\w+|[а-яё]+(?:ая|ое|ый|ий|ья))"
-_CHAPTER = re.compile(
+_CHAPTER = lazily(
     r"\s*[【《〈（\[(]?\s*(?:"
     r"第\s?[\d０-９零〇一二三四五六七八九十百千两兩]{1,7}\s?[章节節回卷部集篇幕话話](?!\S{40})|"
     rf"(?:chapter|part|book|volume|act|scene|section|глава|часть|книга|том|раздел|действие)\s+{_NUMBER}(?!\w)|"
@@ -30,9 +30,9 @@ _CHAPTER = re.compile(
     r"(?:序章|序言|前言|楔子|引子|尾声|尾聲|后记|後記|终章|終章|番外|目录|目錄)(?!\S{12}))",
     re.IGNORECASE,
 )
-_HASHES = re.compile(r"#{1,6}\s+\S|-{3,} ?FILE")
-_SETEXT = re.compile(r"(?:=+|-{3,})\s*$")
-_BREAK = re.compile(r"[^\w\s。，、；：！？.,;:!?\"'“”«»|]{1,3}(?:\s*[^\w\s。，、；：！？.,;:!?\"'“”«»|]){2,40}$")
+_HASHES = lazily(r"#{1,6}\s+\S|-{3,} ?FILE")
+_SETEXT = lazily(r"(?:=+|-{3,})\s*$")
+_BREAK = lazily(r"[^\w\s。，、；：！？.,;:!?\"'“”«»|]{1,3}(?:\s*[^\w\s。，、；：！？.,;:!?\"'“”«»|]){2,40}$")
 _CLAUSE_END = lazily(rf"[，、：；,;:—–]+[\s\"'”’»」』）)]*|\s+|(?<=[{HAN}{KANA}])(?=[{HAN}{KANA}])")
 _STOPS = frozenset('。！？；.!?…"”’」』»')
 
@@ -113,15 +113,15 @@ class Prose:
             self.fence_end = close + 2 if close >= 0 else 0
             return ""
         if len(body) <= _SHORT:
-            if first in "#-" and _HASHES.match(line.lstrip()):
+            if first in "#-" and _HASHES().match(line.lstrip()):
                 return "heading"
-            if (self.blank or first in "第【《〈（[" or not following.strip()) and _CHAPTER.match(body):
+            if (self.blank or first in "第【《〈（[" or not following.strip()) and _CHAPTER().match(body):
                 return "heading"
-            if self.blank and _SETEXT.match(following) and not _SETEXT.match(body):
+            if self.blank and _SETEXT().match(following) and not _SETEXT().match(body):
                 return "heading"
-            if self.above_kind == "heading" and not self.blank and _SETEXT.match(body):
+            if self.above_kind == "heading" and not self.blank and _SETEXT().match(body):
                 return "heading"
-            if self.blank and not first.isalnum() and _BREAK.match(body):
+            if self.blank and not first.isalnum() and _BREAK().match(body):
                 return "break"
         return "first" if self.blank else ""
 
