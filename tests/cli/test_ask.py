@@ -117,7 +117,7 @@ def test_a_conversation_shows_and_exports_its_questions_and_answers(fabula: Fabu
     report = Path("q.md").read_text("utf-8")
     for words in (
         f"## code of {NAMES[1]}",
-        "[`part-01.md:3`](part-01.md#L3)",
+        "`part-01.md:3`",
         fact(1),
         "## Who painted the wind red?",
         "*The text does not say.*",

@@ -33,7 +33,7 @@ def result(**changes: Any) -> dict[str, Any]:
     "words",
     [
         r"See \<script> and ![p]\(http://x), *so*: `<b>` [1]",
-        r"1. It calls \_\_init\_\_ of \*Gate\* — [`a/__init__.py:3-4`](a/__init__.py#L3-L4): “\<img src=x> [see]\(http://x)”",
+        r"1. It calls \_\_init\_\_ of \*Gate\* — `a/__init__.py:3-4`: “\<img src=x> [see]\(http://x)”",
         "### Chunk 1: `a/__init__.py:3`\n",
         "| `a/__init__.py` | 1,200 | 1 of 1 | 1 | 1 |",
         "- Read: `a|b` at 0123456789ab",

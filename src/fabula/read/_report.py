@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
-from urllib.parse import quote
 
 _MOST_ROWS = 400
 _MOST_SKIPPED = 100
@@ -40,7 +39,7 @@ def _conversation(result: Mapping[str, Any]) -> str:
         blocks.append(f"## {_plain(answer['question'])}")
         if answer["found"]:
             blocks.append(_prose(answer["text"]))
-            blocks.append("\n".join(f"{c['number']}. {_link(c)}{_quoted(c)}{_mark(c)}" for c in answer["claims"]))
+            blocks.append("\n".join(f"{c['number']}. {_place(c)}{_quoted(c)}{_mark(c)}" for c in answer["claims"]))
         else:
             looked = ", ".join(_code(place) for place in answer["looked"])
             blocks.append("*The text does not say.*" + (f" Looked at: {looked}" if looked else ""))
@@ -90,7 +89,7 @@ def _cited(result: Mapping[str, Any]) -> list[str]:
     cited = [c for c in result["claims"] if c["number"]]
     if not cited:
         return []
-    lines = [f"{c['number']}. {_plain(c['text'])} — {_link(c)}{_quoted(c)}{_mark(c)}" for c in cited]
+    lines = [f"{c['number']}. {_plain(c['text'])} — {_place(c)}{_quoted(c)}{_mark(c)}" for c in cited]
     return ["### Sources of the summary", "\n".join(lines)]
 
 
@@ -105,10 +104,9 @@ def _mark(claim: Mapping[str, Any]) -> str:
     }.get(claim["support"], "")  # fmt: skip
 
 
-def _link(claim: Mapping[str, Any]) -> str:
-    first, last = claim["lines"]
-    target = quote(claim["path"]) + f"#L{first}" + (f"-L{last}" if last != first else "")
-    return f"[{_code(place_of(claim))}]({target})"
+def _place(claim: Mapping[str, Any]) -> str:
+    """The place as `path:lines`, which editors and terminals open. No link: nobody knows where the report will lie."""
+    return _code(place_of(claim))
 
 
 def _contexts(entries: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -147,7 +145,7 @@ def _chunk(one: Mapping[str, Any], by_id: Mapping[str, Mapping[str, Any]]) -> st
     if not one["relevant"]:
         return f"{head}\n\n*Nothing in it matters for what was wanted.*"
     claims = [by_id[ident] for ident in one["claims"] if ident in by_id]
-    lines = "\n".join(f"- {_plain(c['text'])} ({_link(c)})" + (_mark(c) if c["support"] == "none" else "") for c in claims)
+    lines = "\n".join(f"- {_plain(c['text'])} ({_place(c)})" + (_mark(c) if c["support"] == "none" else "") for c in claims)
     return "\n\n".join(filter(None, [head, _prose(one["result"]), lines]))
 
 
