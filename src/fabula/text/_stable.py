@@ -7,7 +7,7 @@ draw all divisions near them. An edit then changes its own chunk and those up to
 at the latest.
 
 Tried and left, on simulated and on real texts: the lowest hash of the window 0.7 to 1.0 (2.4 chunks to read again on average, the worst
-a third of the text), the same steered to landmarks (1.7 at a fill of 0.81; this: 1.6 at 0.84), costs by the hash itself or its root.
+a quarter of the text), the same steered to landmarks (1.7 at a fill of 0.81; this: 1.6 at 0.84), costs by the hash itself or its root.
 """
 
 from __future__ import annotations
